@@ -1,0 +1,213 @@
+#include "lib/base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+
+int rv_io_standard_descriptors(void)
+{
+	static const int wrong_way[3] = { O_WRONLY, O_RDONLY, O_RDONLY };
+
+	for (int fd = 0; fd <= 2; fd++) {
+		int got;
+
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		got = open("/dev/null", wrong_way[fd]); /* the lowest free number, that is fd: meant to be inherited */
+		if (got != fd)
+			return -1;
+	}
+	return 0;
+}
+
+int rv_io_open(const char *path, int flags, mode_t mode, struct rv_error *err)
+{
+	int fd;
+
+	do
+		fd = open(path, flags | O_CLOEXEC, mode);
+	while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		return rv_error_set(err, RV_E_IO, errno, "open %s", path);
+	return fd;
+}
+
+int rv_io_write_all(int fd, const void *bytes, size_t len, struct rv_error *err)
+{
+	const char *at = bytes;
+
+	while (len > 0) {
+		ssize_t n = write(fd, at, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return rv_error_set(err, RV_E_IO, errno, "write");
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int rv_io_pwrite_all(int fd, const void *bytes, size_t len, off_t at, struct rv_error *err)
+{
+	const char *from = bytes;
+
+	while (len > 0) {
+		ssize_t n = pwrite(fd, from, len, at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return rv_error_set(err, RV_E_IO, errno, "pwrite");
+		from += n;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int rv_io_read_all(int fd, struct rv_buffer *out, struct rv_error *err)
+{
+	size_t chunk = 4096;
+
+	for (;;) {
+		char *room = rv_buffer_reserve(out, chunk);
+		ssize_t n;
+
+		if (room == NULL)
+			return rv_buffer_check(out, err);
+		n = read(fd, room, chunk);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return rv_error_set(err, RV_E_IO, errno, "read");
+		if (n == 0)
+			return 0;
+		rv_buffer_commit(out, (size_t)n);
+		if ((size_t)n == chunk && chunk < ((size_t)1 << 20))
+			chunk *= 2;
+	}
+}
+
+int rv_io_pread_all(int fd, void *bytes, size_t len, off_t at, struct rv_error *err)
+{
+	char *to = bytes;
+
+	while (len > 0) {
+		ssize_t n = pread(fd, to, len, at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return rv_error_set(err, RV_E_IO, errno, "pread");
+		if (n == 0)
+			return rv_error_set(err, RV_E_IO, 0, "pread: the file became shorter");
+		to += n;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int rv_io_read_file(const char *path, struct rv_buffer *out, struct rv_error *err)
+{
+	rv_auto_fd int owned = -1;
+	int fd = STDIN_FILENO;
+
+	if (strcmp(path, "-") != 0) {
+		owned = rv_io_open(path, O_RDONLY | O_NOCTTY, 0, err);
+		fd = owned;
+	}
+	if (fd < 0)
+		return -1;
+	if (rv_io_read_all(fd, out, err) != 0)
+		return rv_error_wrap(err, "%s", fd == STDIN_FILENO ? "standard input" : path);
+	return 0;
+}
+
+int rv_io_sync_parent(const char *path, struct rv_error *err)
+{
+	const char *slash = strrchr(path, '/');
+	rv_auto_free char *dir = slash == NULL ? strdup(".")
+			       : slash == path ? strdup("/")
+					       : strndup(path, (size_t)(slash - path));
+	rv_auto_fd int fd = -1;
+
+	if (dir == NULL)
+		return rv_error_nomem(err);
+	fd = rv_io_open(dir, O_RDONLY | O_DIRECTORY, 0, err);
+	if (fd < 0)
+		return -1;
+	if (fsync(fd) != 0)
+		return rv_error_set(err, RV_E_IO, errno, "fsync %s", dir);
+	return 0;
+}
+
+static struct flock range(short type, off_t at, off_t len)
+{
+	return (struct flock){ .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = len, .l_pid = 0 };
+}
+
+int rv_io_lock(int fd, off_t at, off_t len, int64_t deadline_ms, struct rv_error *err)
+{
+	int pause = 1;
+
+	/* F_OFD_SETLKW cannot time out without a signal, and a signal would be the process's
+	 * own business: a short poll, growing to 20 ms, costs nothing where there is no queue. */
+	for (;;) {
+		struct flock want = range(F_WRLCK, at, len);
+		int left;
+
+		if (fcntl(fd, F_OFD_SETLK, &want) == 0)
+			return 0;
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN && errno != EACCES)
+			return rv_error_set(err, RV_E_IO, errno, "lock");
+		left = rv_clock_left_ms(deadline_ms);
+		if (left == 0)
+			return rv_error_set(err, RV_E_BUSY, 0, "lock held by another process past the deadline");
+		rv_clock_pause_ms(pause < left ? pause : left);
+		pause = pause < 20 ? pause * 2 : 20;
+	}
+}
+
+int rv_io_unlock(int fd, off_t at, off_t len, struct rv_error *err)
+{
+	struct flock want = range(F_UNLCK, at, len);
+
+	if (fcntl(fd, F_OFD_SETLK, &want) != 0)
+		return rv_error_set(err, RV_E_IO, errno, "unlock");
+	return 0;
+}
+
+int rv_io_lock_probe(int fd, off_t at, off_t len, struct rv_error *err)
+{
+	struct flock want = range(F_WRLCK, at, len);
+
+	if (fcntl(fd, F_OFD_GETLK, &want) != 0)
+		return rv_error_set(err, RV_E_IO, errno, "lock probe");
+	return want.l_type != F_UNLCK;
+}
+
+int rv_io_lease(int fd, struct rv_error *err)
+{
+	if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0)
+		return 1;
+	if (errno == EAGAIN || errno == EWOULDBLOCK)
+		return 0;
+	return rv_error_set(err, RV_E_IO, errno, "lease");
+}
+
+int rv_io_lease_end(int fd, struct rv_error *err)
+{
+	if (fcntl(fd, F_SETLEASE, F_UNLCK) != 0)
+		return rv_error_set(err, RV_E_IO, errno, "end lease");
+	return 0;
+}
