@@ -115,8 +115,8 @@ struct rv_span rv_json_name(const struct rv_json_node *member)
 	return rv_node_name(member);
 }
 
-/* Where a string with escapes began: a quote stands in it only behind an odd run of backslashes. */
-static const char *string_start(const char *end)
+/* Within a string a quote stands only behind an odd run of backslashes. */
+const char *rv_json_string_start(const char *end)
 {
 	const char *at = end - 1; /* the closing quote */
 
@@ -153,7 +153,7 @@ void rv_json_add_source(struct rv_buffer *out, const struct rv_json_doc *doc, co
 		break;
 	case RV_JSON_STRING:
 		if ((node->tag & RV_NODE_ESCAPED) != 0) {
-			const char *start = string_start(end);
+			const char *start = rv_json_string_start(end);
 
 			rv_json_add_compact(out, start, (size_t)(end - start));
 		} else {
