@@ -56,6 +56,8 @@ static void write_input(struct rv_watch *watch, uint32_t events)
 		run->input.data += n;
 		run->input.len -= (size_t)n;
 	}
+	if (n < 0 && errno != EAGAIN && errno != EPIPE)
+		run->result.io_error = errno;
 	if (run->input.len == 0 || (n < 0 && errno != EAGAIN))
 		close_watch(run, watch);
 }
@@ -129,8 +131,11 @@ static void read_output(struct rv_watch *watch, uint32_t events)
 
 	(void)events;
 	n = watch == &run->out ? take_output(run) : take_stderr(run);
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		close_watch(run, watch);
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		return;
+	if (n < 0) /* half an output that parses would be a wrong answer */
+		run->result.io_error = errno;
+	close_watch(run, watch);
 }
 
 /* The tool and all that it left are dead: take what the pipes still hold and not a byte of what
@@ -142,9 +147,13 @@ static void drain(struct rv_run *run)
 
 	while (run->out.fd >= 0 && run->result.stdout_bytes <= run->max_output && taken < LEFTOVER_MAX + run->max_output) {
 		n = take_output(run);
-		if (n <= 0 && !(n < 0 && errno == EINTR))
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno != EAGAIN)
+			run->result.io_error = errno;
+		if (n <= 0)
 			break;
-		taken += n > 0 ? (size_t)n : 0;
+		taken += (size_t)n;
 	}
 	for (taken = 0; run->err.fd >= 0 && taken < LEFTOVER_MAX; taken += n > 0 ? (size_t)n : 0) {
 		n = take_stderr(run);
@@ -217,6 +226,12 @@ void rv_run_abort(struct rv_run *run)
 
 	if (!run->finished && run->slot->socket >= 0)
 		(void)rv_wire_send(run->slot->socket, &message, NULL, 0, &ignored);
+}
+
+void rv_run_give_up(struct rv_run *run)
+{
+	if (!run->finished)
+		lose(run);
 }
 
 int64_t rv_run_deadline(const struct rv_run *run)

@@ -35,6 +35,7 @@ struct rv_run_plan {
 struct rv_run_result {
 	int step;    /* enum rv_start_step: not RV_START_OK means that nothing ran */
 	int errnum;  /* of that step */
+	int io_error; /* errno: the tool's input or output could not be carried whole; 0 */
 	bool lost;   /* the worker went away: how the tool ended is not known */
 	enum rv_run_reason reason; /* decided first, whatever came later */
 	int exit_code;      /* -1: none */
@@ -65,6 +66,7 @@ int rv_run_start(struct rv_run *run, struct rv_loop *loop, struct rv_slot *slot,
 void rv_run_abort(struct rv_run *run); /* SIGTERM, grace, SIGKILL; reason RV_RUN_ABORTED */
 int64_t rv_run_deadline(const struct rv_run *run);
 void rv_run_check(struct rv_run *run);
+void rv_run_give_up(struct rv_run *run); /* kill the worker and with it everything; finished */
 void rv_run_release(struct rv_run *run);
 
 /* "SIGKILL", "SIGRTMIN+3"; `text` of 16 bytes or more. */

@@ -87,7 +87,7 @@ static int reap_some(struct worker *worker, bool *none_left)
 		int status;
 		pid_t pid = wait4(-1, &status, WNOHANG | __WALL, &usage);
 
-		if (pid < 0 && errno == EINTR)
+		if (pid < 0 && errno != ECHILD)
 			continue;
 		if (pid <= 0) {
 			*none_left = pid < 0;
@@ -206,8 +206,15 @@ static void read_report(struct worker *worker)
 /* What is decided first is the reason for the end. */
 static void terminate(struct worker *worker, int reason)
 {
-	if (worker->tool < 0 || worker->terminating)
+	if (worker->tool < 0)
 		return;
+	if (worker->terminating) { /* asked twice to abort: the grace is cut short, the first reason stays */
+		if (reason == RV_RUN_ABORTED) {
+			(void)signal_all(worker, SIGKILL);
+			worker->deadline_ms = rv_clock_mono_ms();
+		}
+		return;
+	}
 	worker->terminating = true;
 	worker->done.reason = reason;
 	if (reason == RV_RUN_OUTPUT_CAP || worker->grace_ms == 0) {
