@@ -5,24 +5,30 @@
 
 #define LARGEST_INTEGER INT64_C(9007199254740991) /* 2^53 - 1 */
 
+#define ADD(out, literal) rv_buffer_add(out, literal, sizeof(literal) - 1)
+#define NAME(name) "\"" name "\":"
+
 /* The canonical form is written by hand, its members in their order: agentSeq, args, derivation,
  * genesis, ordinal, runId, tool.  The arguments are hashed where they lie. */
 static void add_head(struct rv_buffer *out, const struct rv_key_input *input)
 {
-	rv_buffer_add_byte(out, '{');
-	rv_json_member_int(out, RV_NAME_AGENT_SEQ, input->agent_seq);
-	rv_json_add_name(out, RV_NAME_ARGS);
+	ADD(out, "{" NAME(RV_NAME_AGENT_SEQ));
+	rv_json_add_int(out, input->agent_seq);
+	ADD(out, "," NAME(RV_NAME_ARGS));
 }
 
 static void add_tail(struct rv_buffer *out, const struct rv_key_input *input)
 {
 	if (input->derivation == 2) {
-		rv_json_member_int(out, RV_NAME_DERIVATION, 2);
-		rv_json_member_span(out, RV_NAME_GENESIS, input->genesis);
+		ADD(out, "," NAME(RV_NAME_DERIVATION) "2," NAME(RV_NAME_GENESIS));
+		rv_json_add_string(out, input->genesis.data, input->genesis.len);
 	}
-	rv_json_member_int(out, RV_NAME_ORDINAL, input->ordinal);
-	rv_json_member_span(out, RV_NAME_RUN_ID, input->run_id);
-	rv_json_member_span(out, RV_NAME_TOOL, input->tool);
+	ADD(out, "," NAME(RV_NAME_ORDINAL));
+	rv_json_add_int(out, input->ordinal);
+	ADD(out, "," NAME(RV_NAME_RUN_ID));
+	rv_json_add_string(out, input->run_id.data, input->run_id.len);
+	ADD(out, "," NAME(RV_NAME_TOOL));
+	rv_json_add_string(out, input->tool.data, input->tool.len);
 	rv_buffer_add_byte(out, '}');
 }
 

@@ -103,26 +103,33 @@ static int answer_line(struct worker *worker, struct rv_span line, struct answer
 	return derive(worker, found[ARGS], &input, answer, err);
 }
 
-static void add_id(const struct worker *worker, const struct answer *answer, struct rv_buffer *out)
+#define ADD(out, literal) rv_buffer_add(out, literal, sizeof(literal) - 1)
+#define NAME(name) "\"" name "\":"
+
+static void add_id(const struct worker *worker, const struct answer *found, struct rv_buffer *out)
 {
 	rv_buffer_add_byte(out, '{');
-	if (answer->id != NULL) {
-		rv_json_add_name(out, RV_NAME_ID);
-		rv_json_add_source(out, worker->doc, answer->id);
-	}
+	if (found->id == NULL)
+		return;
+	ADD(out, NAME(RV_NAME_ID));
+	rv_json_add_source(out, worker->doc, found->id);
+	rv_buffer_add_byte(out, ',');
 }
 
-static void add_key(const struct answer *answer, struct rv_buffer *out)
+static void add_key(const struct answer *found, struct rv_buffer *out)
 {
-	rv_json_member_string(out, RV_NAME_IDEMPOTENCY_KEY, answer->key);
-	rv_json_member_string(out, RV_NAME_ARGS_HASH, answer->args_hash);
-	rv_json_member_int(out, RV_NAME_DERIVATION, answer->derivation);
-	rv_buffer_add(out, "}\n", 2);
+	ADD(out, NAME(RV_NAME_IDEMPOTENCY_KEY) "\"");
+	rv_buffer_add(out, found->key, RV_SHA256_HEX - 1);
+	ADD(out, "\"," NAME(RV_NAME_ARGS_HASH) "\"");
+	rv_buffer_add(out, found->args_hash, RV_SHA256_HEX - 1);
+	ADD(out, "\"," NAME(RV_NAME_DERIVATION));
+	rv_json_add_int(out, found->derivation);
+	ADD(out, "}\n");
 }
 
 static void add_refusal(const struct rv_error *err, uint64_t number, struct rv_buffer *out)
 {
-	rv_json_member_bool(out, RV_NAME_OK, false);
+	ADD(out, NAME(RV_NAME_OK) "false");
 	rv_json_add_name(out, RV_NAME_ERROR);
 	rv_buffer_add_byte(out, '{');
 	rv_json_member_string(out, RV_NAME_CODE, rv_code_name(err->code));
