@@ -19,7 +19,7 @@ static void trim_partial(char *text, size_t len)
 	}
 }
 
-static void format_into(char *out, size_t cap, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void format_into(char *out, size_t cap, const char *format, va_list args)
 {
 	int n = vsnprintf(out, cap, format, args);
 

@@ -33,7 +33,7 @@ static void say_bytes(const char *text, size_t len)
 	rv_buffer_release(&line);
 }
 
-static void say_list(const char *format, va_list args)
+__attribute__((format(printf, 1, 0))) static void say_list(const char *format, va_list args)
 {
 	char text[RV_ERROR_MESSAGE_MAX];
 	int n = vsnprintf(text, sizeof text, format, args);

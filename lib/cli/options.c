@@ -96,7 +96,8 @@ static int store(const struct rv_option *option, const char *text, char *values,
 	return -1;
 }
 
-static void add_option_help(struct rv_buffer *out, char letter, const char *name, const char *argument, const char *help)
+static void add_option_help(struct rv_buffer *out, char letter, const char *name, const char *argument,
+			    const char *help)
 {
 	size_t start = out->len;
 	size_t width;

@@ -33,7 +33,8 @@ struct rv_json_doc *rv_json_doc_new(struct rv_error *err);
 void rv_json_doc_free(struct rv_json_doc *doc); /* NULL is fine */
 
 /* Parse one whole document.  NULL on refusal: RV_E_REQUEST with a reason for people and its
- * byte offset (nothing of the input unescaped), RV_E_NOMEM. */
+ * byte offset (nothing of the input unescaped), RV_E_NUMBER for an integer that RV_JSON_STRICT
+ * refuses, RV_E_NOMEM. */
 const struct rv_json_node *rv_json_parse(struct rv_json_doc *doc, const char *bytes, size_t len, unsigned flags,
 					 struct rv_error *err);
 
@@ -61,6 +62,10 @@ int rv_json_canonical(const struct rv_json_node *node, struct rv_buffer *out, st
 /* JSON.stringify of a node: members in JavaScript's own property order (array indices first,
  * ascending, then as first written), last duplicate wins, an overflowing number is null. */
 int rv_json_stringify(const struct rv_json_node *node, struct rv_buffer *out, struct rv_error *err);
+
+/* A node as it was written, without the white space between tokens: duplicates, their order and
+ * the spelling of numbers and escapes stay (a lone surrogate's escape comes out in lower case). */
+void rv_json_add_source(struct rv_buffer *out, const struct rv_json_doc *doc, const struct rv_json_node *node);
 
 /* `bytes`, which were accepted by rv_json_parse, without the white space between tokens. */
 void rv_json_add_compact(struct rv_buffer *out, const char *bytes, size_t len);

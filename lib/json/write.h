@@ -18,6 +18,8 @@ void rv_json_add_string(struct rv_buffer *out, const char *text, size_t len);
 /* A finite double as ECMAScript's Number::toString; -0 is 0; what is not finite is null. */
 void rv_json_add_number(struct rv_buffer *out, double value);
 
+void rv_json_add_int(struct rv_buffer *out, int64_t value);
+
 /* Members: a comma where one is due (after anything but '{' '[' at the end of `out`), the
  * name, which is plain ASCII, a colon, the value. */
 void rv_json_add_name(struct rv_buffer *out, const char *name);

@@ -1,0 +1,175 @@
+/* rv-exec(1): run a tool program out of process and answer for its effects. */
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/cli/cli.h"
+#include "lib/executor/once.h"
+
+struct options {
+	struct rv_once once;
+	struct rv_strings allow_env;
+	struct rv_strings set_env;
+	int durability;
+	int phases;
+	bool json;
+	bool agent_seq_given;
+	bool ordinal_given;
+};
+
+#define AT(member) offsetof(struct options, member)
+#define MAX_SAFE 9007199254740991LL
+
+static const struct rv_option options[] = {
+	{ "tool", 0, RV_OPT_STRING, AT(once.tool), RV_UNSEEN, "NAME", "the tool's name, as the ledger and the tool see it", 0, 0, NULL },
+	{ "args", 0, RV_OPT_STRING, AT(once.args), RV_UNSEEN, "JSON", "the call's arguments ({} if not given)", 0, 0, NULL },
+	{ "args-file", 0, RV_OPT_STRING, AT(once.args_file), RV_UNSEEN, "FILE", "read the arguments from FILE (- is standard input)", 0, 0, NULL },
+	{ "run", 0, RV_OPT_STRING, AT(once.run_file), RV_UNSEEN, "FILE", "take run id, genesis and derivation from FILE (rv-key --new-run)", 0, 0, NULL },
+	{ "key", 0, RV_OPT_STRING, AT(once.key), RV_UNSEEN, "KEY", "the idempotency key itself, derived elsewhere", 0, 0, NULL },
+	{ "derivation", 0, RV_OPT_INTEGER, AT(once.derivation), RV_UNSEEN, "1|2", "how the key is derived (2, which needs --genesis)", 1, 2, NULL },
+	{ "run-id", 0, RV_OPT_STRING, AT(once.run_id), RV_UNSEEN, "ID", "the run that the call belongs to", 0, 0, NULL },
+	{ "genesis", 0, RV_OPT_STRING, AT(once.genesis), RV_UNSEEN, "TOKEN", "the run's generation token", 0, 0, NULL },
+	{ "agent-seq", 0, RV_OPT_INTEGER, AT(once.agent_seq), AT(agent_seq_given), "N", "the agent's journal entry (0)", 0, MAX_SAFE, NULL },
+	{ "ordinal", 0, RV_OPT_INTEGER, AT(once.ordinal), AT(ordinal_given), "N", "the call's place in that agent's loop (0)", 0, MAX_SAFE, NULL },
+	{ "new-call", 0, RV_OPT_FLAG, AT(once.new_call), RV_UNSEEN, NULL, "this call is its own logical call: a retry gets another key", 0, 0, NULL },
+	{ "span-id", 0, RV_OPT_STRING, AT(once.span_id), RV_UNSEEN, "ID", "the tool span (16 random hex digits)", 0, 0, NULL },
+	{ "agent-type", 0, RV_OPT_STRING, AT(once.agent_type), RV_UNSEEN, "NAME", "the calling agent's type, for the credentials program", 0, 0, NULL },
+	{ "strict", 0, RV_OPT_FLAG, AT(once.strict), RV_UNSEEN, NULL, "refuse arguments that canonical form would silently merge", 0, 0, NULL },
+	{ "timeout", 0, RV_OPT_DURATION, AT(once.timeout_ms), RV_UNSEEN, "DUR", "from the tool's start to its end (30s)", 0, 0, NULL },
+	{ "kill-grace", 0, RV_OPT_DURATION, AT(once.grace_ms), RV_UNSEEN, "DUR", "between SIGTERM and SIGKILL (2s)", 0, 0, NULL },
+	{ "max-output", 0, RV_OPT_SIZE, AT(once.max_output), RV_UNSEEN, "SIZE", "most that stdout may hold (1MiB)", 0, 0, NULL },
+	{ "workdir-base", 0, RV_OPT_STRING, AT(once.workdir_base), RV_UNSEEN, "DIR", "where workdirs are made ($TMPDIR or /tmp)", 0, 0, NULL },
+	{ "allow-env", 0, RV_OPT_LIST, AT(allow_env), RV_UNSEEN, "NAME", "let the tool see this variable; repeatable", 0, 0, NULL },
+	{ "setenv", 0, RV_OPT_LIST, AT(set_env), RV_UNSEEN, "NAME=VALUE", "set a variable for the tool; repeatable", 0, 0, NULL },
+	{ "credentials", 0, RV_OPT_STRING, AT(once.credentials), RV_UNSEEN, "'PROGRAM ...'", "mint the tool's credentials with this program, for each call", 0, 0, NULL },
+	{ "credentials-timeout", 0, RV_OPT_DURATION, AT(once.credentials_timeout_ms), RV_UNSEEN, "DUR", "how long minting may take (10s)", 0, 0, NULL },
+	{ "tool-stderr", 0, RV_OPT_STRING, AT(once.tool_stderr), RV_UNSEEN, "tail|inherit|FILE", "keep its end for messages, pass it on, or append it to FILE", 0, 0, NULL },
+	{ "require-containment", 0, RV_OPT_FLAG, AT(once.require_containment), RV_UNSEEN, NULL, "refuse to run where no PID namespace can be had", 0, 0, NULL },
+	{ "ledger", 0, RV_OPT_STRING, AT(once.ledger), RV_UNSEEN, "FILE", "write an intent before the effect and an outcome after it", 0, 0, NULL },
+	{ "ledger-phases", 0, RV_OPT_CHOICE, AT(phases), RV_UNSEEN, NULL, "both rows, or outcomes alone (two)", 0, 0, "two|one" },
+	{ "durability", 0, RV_OPT_CHOICE, AT(durability), RV_UNSEEN, NULL, "what a row survives: a crash of the process, or of the power", 0, 0, "process|power" },
+	{ "ledger-wait", 0, RV_OPT_DURATION, AT(once.ledger_wait_ms), RV_UNSEEN, "DUR", "how long to wait for the ledger's lock (10s)", 0, 0, NULL },
+	{ "ledger-unsafe-fs", 0, RV_OPT_FLAG, AT(once.unsafe_fs), RV_UNSEEN, NULL, "take a ledger on a network or FUSE file system", 0, 0, NULL },
+	{ "refuse-orphan", 0, RV_OPT_FLAG, AT(once.refuse_orphan), RV_UNSEEN, NULL, "refuse a key that has an attempt without an outcome", 0, 0, NULL },
+	{ "json", 0, RV_OPT_FLAG, AT(json), RV_UNSEEN, NULL, "print the whole reply as one JSON line", 0, 0, NULL },
+};
+
+static const char *const usage[] = {
+	"[options] --tool NAME [--args JSON | --args-file FILE] -- COMMAND [ARG...]",
+	NULL,
+};
+
+static const char *const statuses[] = {
+	"0    the tool's result is on stdout",
+	"1    the tool failed by its own status (exit), or something of it may still run",
+	"2    the command line is wrong",
+	"3    the input is refused (request, number, derivation)",
+	"5    the system failed",
+	"120  stdout was not one JSON value (protocol)",
+	"121  too much output (output-cap)",
+	"122  a ledger row could not be written, or an orphan stands (ledger)",
+	"124  the deadline passed (timeout)",
+	"125  the dispatch could not be set up (config)",
+	"126  the command was found and cannot be run (spawn)",
+	"127  the command was not found (spawn)",
+	"     aborted: rv-exec dies by the signal that it was sent",
+	NULL,
+};
+
+static const struct rv_program program = {
+	"rv-exec", usage, "Run a tool program out of process and answer for its effects.",
+	options, sizeof options / sizeof options[0], statuses,
+};
+
+/* The lists as NULL-terminated arrays: realloc'ed by one more, so that nothing else has to count. */
+static const char *const *terminated(struct rv_strings *list)
+{
+	const char **grown = realloc(list->items, (list->count + 1) * sizeof *grown);
+
+	if (grown == NULL)
+		return NULL;
+	list->items = grown;
+	grown[list->count] = NULL;
+	return grown;
+}
+
+/* The outcome is written; the caller's shell must see the signal and not a status. */
+static void die_of(int signal_number)
+{
+	sigset_t set;
+
+	(void)signal(signal_number, SIG_DFL);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, signal_number);
+	(void)raise(signal_number);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void print(const struct options *values, const struct rv_once_result *result)
+{
+	(void)signal(SIGPIPE, SIG_DFL); /* all rows are written: a reader that went away ends us quietly */
+	if (values->json)
+		(void)rv_cli_write(result->reply.data, result->reply.len);
+	else if (result->result.len > 0)
+		(void)rv_cli_write(result->result.data, result->result.len);
+}
+
+static int report(const struct options *values, const struct rv_once_result *result)
+{
+	int status = RV_EXIT_DONE;
+
+	print(values, result);
+	if (result->warning.code != RV_E_NONE)
+		rv_cli_say_error(&result->warning);
+	if (result->error.code != RV_E_NONE) {
+		rv_cli_say("%s: %s", rv_code_name(result->error.code), result->error.message);
+		status = rv_status_of(result->error.code);
+	}
+	if (result->attempted && result->survivors != 0) {
+		if (result->survivors > 0)
+			rv_cli_say("%d processes that the tool started could not be killed", result->survivors);
+		else
+			rv_cli_say("processes that the tool started may still run: their number is not known");
+		if (status == RV_EXIT_DONE)
+			status = RV_EXIT_NEEDS_SOMEONE;
+	}
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options values = { .once = {
+		.timeout_ms = 30000, .grace_ms = 2000, .max_output = 1U << 20, .credentials_timeout_ms = 10000,
+		.ledger_wait_ms = 10000, .tool_stderr = "tail",
+	} };
+	struct rv_once_result result;
+	struct rv_error err = RV_ERROR_INIT;
+	int operand;
+	int status;
+
+	rv_cli_start("rv-exec");
+	if (rv_cli_parse(&program, argc, argv, &values, &operand, &status) != 0)
+		return status;
+	values.once.argv = argv + operand;
+	values.once.allow_env = terminated(&values.allow_env);
+	values.once.set_env = terminated(&values.set_env);
+	values.once.power = values.durability == 1;
+	values.once.outcomes_only = values.phases == 1;
+	values.once.coordinates = values.agent_seq_given || values.ordinal_given;
+	if (values.once.allow_env == NULL || values.once.set_env == NULL) {
+		(void)rv_error_nomem(&err);
+		return rv_cli_fail(&err);
+	}
+	if (rv_once_check(&values.once, &err) != 0)
+		return rv_cli_usage("%s", err.message);
+	rv_once_run(&values.once, &result);
+	status = rv_cli_end(report(&values, &result));
+	if (result.signal_number != 0)
+		die_of(result.signal_number);
+	rv_once_release(&result);
+	rv_strings_release(&values.allow_env);
+	rv_strings_release(&values.set_env);
+	return status;
+}

@@ -1,0 +1,113 @@
+/*
+ * One dispatch: intent -> run -> outcome.  The only place where the ledger and the process room meet.
+ *
+ * Before the intent a dispatch may be refused and leaves no row and no workdir.  After it there is
+ * exactly one outcome row whatever happens, written before the reply.  The owner turns the loop and
+ * calls rv_dispatch_check() after each turn until rv_dispatch_done().
+ *
+ * Order, and the crash that each step answers for:
+ *   the workdir is announced to the slot, then made   (killed here: the slot removes it, empty)
+ *   the liveness byte is held, the intent is written  (killed here: an orphan whose tool never ran)
+ *   credentials are minted, the tool runs             (killed here: an orphan, with its workdir)
+ *   the workdir's removal is asked for                (killed here: an orphan, its workdir gone)
+ *   the outcome is written, then the liveness byte is let go
+ */
+#ifndef RV_EXECUTOR_DISPATCH_H
+#define RV_EXECUTOR_DISPATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/buffer.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/digest/digest.h"
+#include "lib/executor/environment.h"
+#include "lib/ledger/append.h"
+#include "lib/ledger/row.h"
+#include "lib/process/loop.h"
+#include "lib/process/slot.h"
+#include "lib/process/supervise.h"
+
+/* What holds for every dispatch of an executor.  Borrowed by its dispatches. */
+struct rv_executor {
+	const char *name;         /* the tag in rows and replies: "subprocess" */
+	const char *sandbox;      /* "none" */
+	const char *workdir_base; /* absolute */
+	int64_t timeout_ms;
+	int64_t grace_ms;
+	uint64_t max_output;
+	const char *const *allow_env; /* names, NULL-terminated */
+	const char *const *set_env;   /* "NAME=VALUE", NULL-terminated */
+	char *const *credentials;     /* the minting program and its arguments, or NULL */
+	const char *credentials_path;
+	int64_t credentials_timeout_ms;
+	int stderr_fd;            /* where a tool's stderr goes instead of being captured; -1 */
+	struct rv_ledger *ledger; /* NULL: none */
+	bool outcomes_only;       /* --ledger-phases one */
+	const char *refuse_orphan; /* the ledger's path where an open orphan of the key refuses, or NULL */
+	int64_t ledger_wait_ms;
+	struct rv_loop *loop;
+};
+
+/* One logical call, complete.  Borrowed; WTF-8. */
+struct rv_call {
+	struct rv_span id;       /* raw JSON, or empty */
+	struct rv_span tool;
+	struct rv_span args;     /* canonical bytes: what was hashed is what the tool reads */
+	struct rv_span args_hash;
+	struct rv_span key;
+	struct rv_span run_id;
+	struct rv_span span_id;
+	struct rv_span agent_type; /* data NULL: absent */
+	const char *command;     /* as the caller gave it */
+	char *const *argv;       /* argv[0] is the command */
+};
+
+enum rv_dispatch_stage { RV_STAGE_NEW, RV_STAGE_CREDENTIALS, RV_STAGE_TOOL, RV_STAGE_DONE };
+
+struct rv_dispatch {
+	const struct rv_executor *executor;
+	const struct rv_call *call;
+	struct rv_slot *slot;         /* runs the tool */
+	struct rv_slot *host_slot;    /* runs what belongs to the host: outside any namespace; may be NULL */
+	enum rv_dispatch_stage stage;
+	bool abort_asked;
+	bool intended;                /* the intent stands: an outcome is owed */
+	bool settled;
+	/* the attempt */
+	struct rv_buffer workdir;     /* NUL-terminated path; empty: none */
+	char attempt_id[RV_UUID_TEXT];
+	int64_t started_at;           /* wall clock, ms */
+	int64_t started_mono_ms;
+	int64_t lock;                 /* the ledger byte held, -1: none */
+	struct rv_environment environment;
+	struct rv_buffer input;
+	struct rv_run run;
+	bool running;                 /* `run` holds something to release */
+	/* what became of it */
+	struct rv_error error;        /* RV_E_NONE: ok */
+	struct rv_buffer result;      /* JSON, compact, tokens as the tool wrote them */
+	const char *outcome;          /* "ok" "error" "timeout"; NULL: it never became an attempt */
+	int exit_code;                /* -1: null */
+	int signal_number;            /* 0: null */
+	int64_t duration_ms;
+	uint64_t stdout_bytes, stderr_bytes;
+	int survivors;                /* -1: not known */
+	int64_t user_ms, system_ms, max_rss_bytes;
+	bool ran;                     /* the tool was started */
+	struct rv_error warning;      /* said, and changes no result: a workdir that stays */
+};
+
+/* Start.  A refusal is no failure of this function: it is in dispatch->error, and the stage is DONE. */
+void rv_dispatch_begin(struct rv_dispatch *dispatch, const struct rv_executor *executor, const struct rv_call *call,
+		       struct rv_slot *slot, struct rv_slot *host_slot);
+void rv_dispatch_check(struct rv_dispatch *dispatch);
+void rv_dispatch_abort(struct rv_dispatch *dispatch); /* again: without any further grace */
+/* The loop itself failed: everything is killed, and the outcome is owed all the same. */
+void rv_dispatch_give_up(struct rv_dispatch *dispatch, const struct rv_error *why);
+bool rv_dispatch_done(const struct rv_dispatch *dispatch);
+int64_t rv_dispatch_deadline(const struct rv_dispatch *dispatch); /* monotonic ms: when to check at the latest */
+void rv_dispatch_release(struct rv_dispatch *dispatch);
+
+#endif

@@ -1,0 +1,86 @@
+#include "lib/executor/reply.h"
+
+#include <string.h>
+
+#include "lib/json/write.h"
+
+static void add_error(struct rv_buffer *out, const struct rv_error *err)
+{
+	rv_json_member_bool(out, "ok", false);
+	rv_json_add_name(out, "error");
+	rv_buffer_add_byte(out, '{');
+	rv_json_member_string(out, "code", rv_code_name(err->code));
+	rv_json_member_string(out, "message", err->message);
+	rv_buffer_add_byte(out, '}');
+}
+
+void rv_reply_add_refusal(struct rv_buffer *out, struct rv_span id, const struct rv_error *err)
+{
+	rv_buffer_add_byte(out, '{');
+	if (id.len > 0)
+		rv_json_member_raw(out, "id", id);
+	add_error(out, err);
+	rv_buffer_add_string(out, "}\n");
+}
+
+static void add_identity(struct rv_buffer *out, const struct rv_dispatch *dispatch)
+{
+	const struct rv_call *call = dispatch->call;
+
+	if (call->id.len > 0)
+		rv_json_member_raw(out, "id", call->id);
+	rv_json_member_span(out, "tool", call->tool);
+	rv_json_member_span(out, "runId", call->run_id);
+	rv_json_member_span(out, "spanId", call->span_id);
+	rv_json_member_span(out, "idempotencyKey", call->key);
+	rv_json_member_span(out, "argsHash", call->args_hash);
+	if (dispatch->intended) { /* refused before: there was no attempt */
+		rv_json_member_string(out, "attemptId", dispatch->attempt_id);
+		rv_json_member_int(out, "startedAt", dispatch->started_at);
+	}
+}
+
+static void add_end(struct rv_buffer *out, const struct rv_dispatch *dispatch)
+{
+	char signal_text[16];
+
+	rv_json_member_string(out, "outcome", dispatch->outcome);
+	if (dispatch->exit_code >= 0)
+		rv_json_member_int(out, "exitCode", dispatch->exit_code);
+	else
+		rv_json_member_null(out, "exitCode");
+	if (dispatch->signal_number != 0)
+		rv_json_member_string(out, "signal", rv_signal_name(dispatch->signal_number, signal_text));
+	else
+		rv_json_member_null(out, "signal");
+	rv_json_member_int(out, "durationMs", dispatch->duration_ms);
+	rv_json_member_int(out, "stdoutBytes", (int64_t)dispatch->stdout_bytes);
+	rv_json_member_int(out, "stderrBytes", (int64_t)dispatch->stderr_bytes);
+	if (dispatch->survivors >= 0)
+		rv_json_member_int(out, "survivors", dispatch->survivors);
+	else
+		rv_json_member_null(out, "survivors");
+	rv_json_member_string(out, "containment", rv_containment_name(dispatch->slot->containment));
+	rv_json_member_string(out, "sandbox", dispatch->executor->sandbox);
+	rv_json_add_name(out, "resources");
+	rv_buffer_add_byte(out, '{');
+	rv_json_member_int(out, "userMs", dispatch->user_ms);
+	rv_json_member_int(out, "systemMs", dispatch->system_ms);
+	rv_json_member_int(out, "maxRssBytes", dispatch->max_rss_bytes);
+	rv_buffer_add_byte(out, '}');
+}
+
+void rv_reply_add(struct rv_buffer *out, const struct rv_dispatch *dispatch)
+{
+	rv_buffer_add_byte(out, '{');
+	add_identity(out, dispatch);
+	if (dispatch->error.code == RV_E_NONE) {
+		rv_json_member_bool(out, "ok", true);
+		rv_json_member_raw(out, "result", (struct rv_span){ dispatch->result.data, dispatch->result.len });
+	} else {
+		add_error(out, &dispatch->error);
+	}
+	if (dispatch->intended)
+		add_end(out, dispatch);
+	rv_buffer_add_string(out, "}\n");
+}

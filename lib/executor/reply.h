@@ -1,0 +1,15 @@
+/* The reply line (contract, section 6): one JSON object for one request, whatever became of it. */
+#ifndef RV_EXECUTOR_REPLY_H
+#define RV_EXECUTOR_REPLY_H
+
+#include "lib/base/buffer.h"
+#include "lib/base/error.h"
+#include "lib/executor/dispatch.h"
+
+/* Append the reply of a dispatch that is done, with its newline. */
+void rv_reply_add(struct rv_buffer *out, const struct rv_dispatch *dispatch);
+
+/* Append the reply to input that never became a dispatch; `id` raw JSON or empty. */
+void rv_reply_add_refusal(struct rv_buffer *out, struct rv_span id, const struct rv_error *err);
+
+#endif

@@ -1,0 +1,391 @@
+/*
+ * yajl's events -> a tree in the arena.
+ *
+ * yajl does not check what its allocator returns, so it must never need memory that is not
+ * there.  What it takes for a text is bounded before it starts (its structures, the buffer for
+ * the longest string with escapes) and reserved as one pool; its stack of states grows only
+ * right behind a container's event, which makes sure of the next piece first and cancels where
+ * there is none.
+ */
+#include "lib/json/parse.h"
+
+#include <string.h>
+
+#include <yajl/yajl_parse.h>
+
+#define YAJL_STRUCTURES ((size_t)8192) /* handle, lexer, two buffers of 2048, first stack, a message */
+#define TEXT_MARGIN ((size_t)16)
+#define YAJL_STACK_STEP ((size_t)128)
+
+struct block {
+	size_t size;
+	_Alignas(16) char data[];
+};
+
+static void *pool_alloc(void *context, size_t size)
+{
+	struct rv_json_doc *doc = context;
+	size_t whole = sizeof(struct block) + ((size + 15) & ~(size_t)15);
+	struct block *block;
+
+	if ((size_t)(doc->pool_end - doc->pool_at) < whole) {
+		block = rv_arena_alloc(&doc->arena, whole); /* beyond the bound: not with the yajl this was made for */
+		if (block == NULL)
+			return NULL;
+	} else {
+		block = (struct block *)(void *)doc->pool_at;
+		doc->pool_at += whole;
+	}
+	block->size = whole - sizeof *block;
+	return block->data;
+}
+
+static void pool_free(void *context, void *memory)
+{
+	(void)context;
+	(void)memory;
+}
+
+static struct block *block_of(void *memory)
+{
+	return (struct block *)(void *)((char *)memory - offsetof(struct block, data));
+}
+
+static void *pool_realloc(void *context, void *memory, size_t size)
+{
+	struct rv_json_doc *doc = context;
+	struct block *block;
+	char *moved;
+
+	if (memory == NULL)
+		return pool_alloc(context, size);
+	block = block_of(memory);
+	if (size <= block->size)
+		return memory;
+	if (block->data + block->size == doc->pool_at && (size_t)(doc->pool_end - block->data) >= size + 15) {
+		block->size = (size + 15) & ~(size_t)15;
+		doc->pool_at = block->data + block->size;
+		return memory;
+	}
+	if (doc->spare != NULL && block_of(doc->spare)->size >= size) {
+		moved = doc->spare;
+		doc->spare = NULL;
+	} else {
+		moved = pool_alloc(context, size);
+	}
+	if (moved != NULL)
+		memcpy(moved, memory, block->size);
+	return moved;
+}
+
+/* Before yajl pushes one more state: where that makes its stack grow, have the room. */
+static bool prepare_push(struct rv_json_doc *doc)
+{
+	size_t used = doc->depth + 1; /* one for the document itself */
+	size_t size;
+	struct block *block;
+
+	if (used % YAJL_STACK_STEP != 0 || used + YAJL_STACK_STEP <= doc->stack_size)
+		return true;
+	size = 2 * (used + YAJL_STACK_STEP);
+	block = rv_arena_alloc(&doc->arena, sizeof *block + size);
+	if (block == NULL)
+		return false;
+	block->size = size;
+	doc->spare = block->data;
+	doc->stack_size = size;
+	return true;
+}
+
+static int no_memory(struct rv_json_doc *doc)
+{
+	doc->failure = RV_FAILED_MEMORY;
+	return 0;
+}
+
+/* A new node at the end of the open container, or the root. */
+static struct rv_json_node *add_node(struct rv_json_doc *doc, enum rv_json_type type)
+{
+	struct rv_json_node *parent = doc->open;
+	struct rv_json_node *node;
+	uint64_t flags = 0;
+
+	if (parent != NULL && rv_node_type(parent) == RV_JSON_OBJECT) {
+		struct rv_json_member *member = rv_arena_alloc(&doc->arena, sizeof *member);
+
+		if (member == NULL)
+			return NULL;
+		member->name = doc->name;
+		node = &member->node;
+		flags = RV_NODE_MEMBER;
+	} else {
+		node = rv_arena_alloc(&doc->arena, sizeof *node);
+		if (node == NULL)
+			return NULL;
+	}
+	node->tag = (uint64_t)type | flags;
+	node->next = NULL;
+	if (parent == NULL)
+		doc->root = node;
+	else if (parent->v.list.first == NULL)
+		parent->v.list.first = node;
+	else
+		parent->v.list.u.last->next = node;
+	if (parent != NULL)
+		parent->v.list.u.last = node;
+	return node;
+}
+
+static size_t consumed(const struct rv_json_doc *doc)
+{
+	return yajl_get_bytes_consumed(doc->yajl);
+}
+
+static int on_null(void *context)
+{
+	return add_node(context, RV_JSON_NULL) != NULL ? 1 : no_memory(context);
+}
+
+static int on_boolean(void *context, int value)
+{
+	return add_node(context, value != 0 ? RV_JSON_TRUE : RV_JSON_FALSE) != NULL ? 1 : no_memory(context);
+}
+
+static int on_number(void *context, const char *text, size_t len)
+{
+	struct rv_json_doc *doc = context;
+	struct rv_json_node *node = add_node(doc, RV_JSON_NUMBER);
+
+	if (node == NULL)
+		return no_memory(doc);
+	node->v.text = (struct rv_span){ text, len };
+	if ((doc->flags & RV_JSON_STRICT) != 0 && rv_number_is_inexact_integer(node->v.text)) {
+		doc->failure = RV_FAILED_INTEGER;
+		doc->failed_at = (size_t)(text - doc->text);
+		return 0;
+	}
+	return 1;
+}
+
+/* The span itself where it lies in the text, else a copy of yajl's buffer. */
+static bool keep_string(struct rv_json_doc *doc, const unsigned char *bytes, size_t len, struct rv_span *kept)
+{
+	char *copy;
+
+	if ((uintptr_t)bytes - (uintptr_t)doc->text < doc->len) {
+		*kept = (struct rv_span){ (const char *)bytes, len };
+		return true;
+	}
+	copy = rv_arena_alloc(&doc->arena, len + 8);
+	if (copy == NULL)
+		return false;
+	memcpy(copy, bytes, len);
+	*kept = (struct rv_span){ copy, len };
+	return true;
+}
+
+static int on_string(void *context, const unsigned char *bytes, size_t len)
+{
+	struct rv_json_doc *doc = context;
+	struct rv_json_node *node = add_node(doc, RV_JSON_STRING);
+
+	if (node == NULL || !keep_string(doc, bytes, len, &node->v.text))
+		return no_memory(doc);
+	if (node->v.text.data != (const char *)bytes)
+		node->tag |= (uint64_t)consumed(doc) << RV_NODE_OFFSET | RV_NODE_ESCAPED;
+	return 1;
+}
+
+static int on_map_key(void *context, const unsigned char *bytes, size_t len)
+{
+	struct rv_json_doc *doc = context;
+
+	return keep_string(doc, bytes, len, &doc->name) ? 1 : no_memory(doc);
+}
+
+static int open_container(struct rv_json_doc *doc, enum rv_json_type type)
+{
+	struct rv_json_node *node = add_node(doc, type);
+
+	if (node == NULL || !prepare_push(doc))
+		return no_memory(doc);
+	node->tag |= (uint64_t)(consumed(doc) - 1) << RV_NODE_OFFSET;
+	node->next = doc->open;
+	node->v.list.first = NULL;
+	node->v.list.u.last = NULL;
+	doc->open = node;
+	doc->depth++;
+	return 1;
+}
+
+static int close_container(struct rv_json_doc *doc)
+{
+	struct rv_json_node *node = doc->open;
+	size_t start = (size_t)(node->tag >> RV_NODE_OFFSET);
+
+	doc->open = node->next;
+	doc->depth--;
+	node->next = NULL;
+	node->v.list.u.source = doc->text + start;
+	node->tag = (node->tag & (((uint64_t)1 << RV_NODE_OFFSET) - 1)) | (uint64_t)consumed(doc) << RV_NODE_OFFSET;
+	if ((doc->flags & RV_JSON_STRICT) != 0 && rv_node_type(node) == RV_JSON_OBJECT) {
+		switch (rv_members_check_distinct(node)) {
+		case RV_DISTINCT:
+			return 1;
+		case RV_DUPLICATE:
+			doc->failure = RV_FAILED_DUPLICATE;
+			doc->failed_at = start;
+			return 0;
+		case RV_DISTINCT_NO_MEMORY:
+			return no_memory(doc);
+		}
+	}
+	return 1;
+}
+
+static int on_start_map(void *context)
+{
+	return open_container(context, RV_JSON_OBJECT);
+}
+
+static int on_start_array(void *context)
+{
+	return open_container(context, RV_JSON_ARRAY);
+}
+
+static int on_end(void *context)
+{
+	return close_container(context);
+}
+
+static const yajl_callbacks callbacks = {
+	.yajl_null = on_null,
+	.yajl_boolean = on_boolean,
+	.yajl_integer = NULL,
+	.yajl_double = NULL,
+	.yajl_number = on_number,
+	.yajl_string = on_string,
+	.yajl_start_map = on_start_map,
+	.yajl_map_key = on_map_key,
+	.yajl_end_map = on_end,
+	.yajl_start_array = on_start_array,
+	.yajl_end_array = on_end,
+};
+
+static bool start_yajl(struct rv_json_doc *doc, size_t longest)
+{
+	yajl_alloc_funcs functions = { pool_alloc, pool_realloc, pool_free, doc };
+	/* yajl doubles a buffer of 2048 until it holds more than the string */
+	size_t size = YAJL_STRUCTURES + (longest == 0 ? 0 : 2 * (longest + 2) + 4096);
+
+	doc->pool_at = rv_arena_alloc(&doc->arena, size);
+	if (doc->pool_at == NULL)
+		return false;
+	doc->pool_end = doc->pool_at + size;
+	doc->spare = NULL;
+	doc->stack_size = YAJL_STACK_STEP;
+	doc->yajl = yajl_alloc(&callbacks, &functions, doc);
+	if (doc->yajl == NULL)
+		return false;
+	(void)yajl_config(doc->yajl, yajl_dont_validate_strings, 1); /* the prepass did, and let WTF-8 in */
+	return true;
+}
+
+/* An offset in the text as the caller wrote it: each lone surrogate was three bytes longer. */
+static size_t written_offset(const struct rv_json_doc *doc, size_t offset)
+{
+	size_t shift = 0;
+
+	for (size_t i = 0; doc->lone && i + 1 < offset; i++) {
+		if ((unsigned char)doc->text[i] == 0xED && (unsigned char)doc->text[i + 1] >= 0xA0)
+			shift += 3;
+	}
+	return doc->skipped + offset + shift;
+}
+
+static int refuse_by_yajl(struct rv_json_doc *doc, size_t offset, struct rv_error *err)
+{
+	/* not verbose: that would echo the text */
+	const unsigned char *message = yajl_get_error(doc->yajl, 0, NULL, 0);
+	const char *reason = message != NULL ? strstr((const char *)message, ": ") : NULL;
+
+	reason = reason != NULL ? reason + 2 : "not a value";
+	return rv_error_set(err, RV_E_REQUEST, 0, "not JSON at byte %zu: %.*s", written_offset(doc, offset),
+			    (int)strcspn(reason, "\n"), reason);
+}
+
+static int refuse(struct rv_json_doc *doc, size_t offset, struct rv_error *err)
+{
+	switch (doc->failure) {
+	case RV_FAILED_MEMORY:
+		return rv_error_nomem(err);
+	case RV_FAILED_DUPLICATE:
+		return rv_error_set(err, RV_E_REQUEST, 0, "an object with two members of one name at byte %zu",
+				    written_offset(doc, doc->failed_at));
+	case RV_FAILED_INTEGER:
+		return rv_error_set(err, RV_E_NUMBER, 0, "an integer that a double does not hold at byte %zu",
+				    written_offset(doc, doc->failed_at));
+	case RV_FAILED_NOT:
+		break;
+	}
+	return refuse_by_yajl(doc, offset, err);
+}
+
+/* The copy that yajl reads: the text, a space behind it so that a number ends, and one before it
+ * so that rv_json_add_source() may look back. */
+static int prepare_text(struct rv_json_doc *doc, const char *bytes, size_t len, struct rv_guard *guard,
+			struct rv_error *err)
+{
+	char *room;
+
+	doc->skipped = 0;
+	if ((doc->flags & RV_JSON_BOM) != 0 && len >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
+		doc->skipped = 3;
+	len -= doc->skipped;
+	room = len < SIZE_MAX / 8 ? rv_arena_alloc(&doc->arena, len + 2 * TEXT_MARGIN) : NULL;
+	if (room == NULL)
+		return rv_error_nomem(err);
+	memset(room, ' ', TEXT_MARGIN);
+	doc->text = room + TEXT_MARGIN;
+	if (len > 0)
+		memcpy(doc->text, bytes + doc->skipped, len);
+	rv_guard_text(doc->text, len, guard);
+	if (guard->reason != NULL)
+		return rv_error_set(err, RV_E_REQUEST, 0, "not JSON at byte %zu: %s", doc->skipped + guard->offset,
+				    guard->reason);
+	if (guard->lone && (doc->flags & RV_JSON_STRICT) != 0)
+		return rv_error_set(err, RV_E_REQUEST, 0, "a lone surrogate at byte %zu",
+				    doc->skipped + guard->first_lone);
+	memset(doc->text + guard->len, ' ', TEXT_MARGIN);
+	doc->len = guard->len;
+	doc->lone = guard->lone;
+	return 0;
+}
+
+const struct rv_json_node *rv_json_parse(struct rv_json_doc *doc, const char *bytes, size_t len, unsigned flags,
+					 struct rv_error *err)
+{
+	struct rv_guard guard;
+
+	rv_arena_reset(&doc->arena);
+	doc->flags = flags;
+	doc->failure = RV_FAILED_NOT;
+	doc->root = NULL;
+	doc->open = NULL;
+	doc->depth = 0;
+	if (prepare_text(doc, bytes, len, &guard, err) != 0)
+		return NULL;
+	if (!start_yajl(doc, guard.longest)) {
+		(void)rv_error_nomem(err);
+		return NULL;
+	}
+	if (yajl_parse(doc->yajl, (const unsigned char *)doc->text, doc->len + 1) != yajl_status_ok) {
+		(void)refuse(doc, consumed(doc), err);
+		return NULL;
+	}
+	if (yajl_complete_parse(doc->yajl) != yajl_status_ok || doc->root == NULL) {
+		(void)refuse(doc, doc->len, err);
+		return NULL;
+	}
+	return doc->root;
+}

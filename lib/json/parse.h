@@ -1,0 +1,38 @@
+/* Inside the room: a document, and what a parse keeps while it goes on. */
+#ifndef RV_JSON_PARSE_H
+#define RV_JSON_PARSE_H
+
+#include "lib/json/tree.h"
+
+struct yajl_handle_t;
+
+enum rv_failure { RV_FAILED_NOT, RV_FAILED_MEMORY, RV_FAILED_DUPLICATE, RV_FAILED_INTEGER };
+
+struct rv_json_doc {
+	struct rv_arena arena;
+	unsigned flags;
+	char *text;     /* what is parsed: the caller's bytes after the prepass */
+	size_t len;
+	size_t skipped; /* bytes of a byte order mark before it */
+	bool lone;      /* the text holds lone surrogates as bytes */
+
+	struct yajl_handle_t *yajl;
+	char *pool_at; /* yajl's memory */
+	char *pool_end;
+	char *spare;       /* the next stack of states */
+	size_t stack_size; /* of the stack once the spare is taken */
+
+	struct rv_json_node *root;
+	struct rv_json_node *open; /* the innermost container that is not closed */
+	size_t depth;
+	struct rv_span name; /* of the member whose value comes next */
+	enum rv_failure failure;
+	size_t failed_at;
+};
+
+enum rv_distinct { RV_DISTINCT, RV_DUPLICATE, RV_DISTINCT_NO_MEMORY };
+
+/* Has an object two members of one name? */
+enum rv_distinct rv_members_check_distinct(const struct rv_json_node *object);
+
+#endif

@@ -1,0 +1,251 @@
+#include "lib/json/write.h"
+
+#include <string.h>
+
+#include "lib/json/json.h"
+
+#define ONES UINT64_C(0x0101010101010101)
+#define HIGHS UINT64_C(0x8080808080808080)
+#define LONGEST_ESCAPE 6
+#define ONE_GO ((size_t)4096) /* bytes whose longest escapes are reserved at once */
+
+/* Does a byte of `word` need a look: below 0x20, a quote, a backslash, above 0x7F?  May say yes
+ * too often, never too seldom. */
+static bool word_is_plain(uint64_t word)
+{
+	uint64_t quote = word ^ (ONES * '"');
+	uint64_t backslash = word ^ (ONES * '\\');
+
+	return ((word | (word - ONES * 0x20) | (quote - ONES) | (backslash - ONES)) & HIGHS) == 0;
+}
+
+static bool byte_is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
+static size_t plain_length(const char *text, size_t len)
+{
+	uint64_t word;
+	size_t at = 0;
+
+	for (; len - at >= sizeof word; at += sizeof word) {
+		memcpy(&word, text + at, sizeof word);
+		if (!word_is_plain(word))
+			break;
+	}
+	while (at < len && byte_is_plain((unsigned char)text[at]))
+		at++;
+	return at;
+}
+
+static char *put_unit(char *to, unsigned unit)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	to[0] = '\\';
+	to[1] = 'u';
+	to[2] = digits[unit >> 12 & 15];
+	to[3] = digits[unit >> 8 & 15];
+	to[4] = digits[unit >> 4 & 15];
+	to[5] = digits[unit & 15];
+	return to + 6;
+}
+
+static char *put_escape(char *to, unsigned char c)
+{
+	static const char letters[] = { ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
+					['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\' };
+
+	if (letters[c] == 0)
+		return put_unit(to, c);
+	to[0] = '\\';
+	to[1] = letters[c];
+	return to + 2;
+}
+
+static bool is_surrogate(const unsigned char *at, size_t left)
+{
+	return left >= 3 && at[0] == 0xED && at[1] >= 0xA0 && at[1] <= 0xBF && at[2] >= 0x80 && at[2] <= 0xBF;
+}
+
+/* The bytes of a character that begins no strict UTF-8: a lone surrogate, or nothing.  Moves *at. */
+static char *put_invalid(char *to, const unsigned char *text, size_t len, size_t *at)
+{
+	const unsigned char *c = text + *at;
+
+	if (is_surrogate(c, len - *at)) {
+		*at += 3;
+		return put_unit(to, 0xD000U | (c[1] & 0x3FU) << 6 | (c[2] & 0x3FU));
+	}
+	*at += 1;
+	memcpy(to, "\xEF\xBF\xBD", 3);
+	return to + 3;
+}
+
+/* text[at, end) of text[0, len) at `to`, which has room.  Returns where it stopped in *at: at the
+ * end, or behind a character that reaches beyond it. */
+static char *put_piece(char *to, const char *text, size_t *at, size_t end, size_t *valid, size_t len)
+{
+	while (*at < end) {
+		size_t plain = plain_length(text + *at, end - *at);
+		unsigned char c;
+
+		memcpy(to, text + *at, plain);
+		to += plain;
+		*at += plain;
+		if (*at >= end)
+			break;
+		c = (unsigned char)text[*at];
+		if (c < 0x80) {
+			to = put_escape(to, c);
+			*at += 1;
+			continue;
+		}
+		if (*at >= *valid)
+			*valid = *at + rv_text_utf8_prefix(text + *at, len - *at);
+		if (*at >= *valid)
+			to = put_invalid(to, (const unsigned char *)text, len, at);
+		for (; *at < *valid && *at < end && (unsigned char)text[*at] >= 0x80; *at += 1)
+			*to++ = text[*at];
+	}
+	return to;
+}
+
+void rv_json_add_string(struct rv_buffer *out, const char *text, size_t len)
+{
+	size_t valid = 0; /* up to here all is strict UTF-8 */
+	size_t at = 0;
+
+	do {
+		size_t end = len - at > ONE_GO ? at + ONE_GO : len;
+		char *room = rv_buffer_reserve(out, (end - at) * LONGEST_ESCAPE + 2);
+		char *to = room;
+
+		if (room == NULL)
+			return;
+		if (at == 0)
+			*to++ = '"';
+		to = put_piece(to, text, &at, end, &valid, len);
+		if (at >= len)
+			*to++ = '"';
+		rv_buffer_commit(out, (size_t)(to - room));
+	} while (at < len);
+}
+
+void rv_json_add_name(struct rv_buffer *out, const char *name)
+{
+	if (out->len > 0 && out->data[out->len - 1] != '{' && out->data[out->len - 1] != '[')
+		rv_buffer_add_byte(out, ',');
+	rv_buffer_add_byte(out, '"');
+	rv_buffer_add_string(out, name);
+	rv_buffer_add(out, "\":", 2);
+}
+
+void rv_json_member_string(struct rv_buffer *out, const char *name, const char *text)
+{
+	rv_json_member_span(out, name, rv_span_of(text));
+}
+
+void rv_json_member_span(struct rv_buffer *out, const char *name, struct rv_span text)
+{
+	rv_json_add_name(out, name);
+	rv_json_add_string(out, text.data, text.len);
+}
+
+void rv_json_member_int(struct rv_buffer *out, const char *name, int64_t value)
+{
+	rv_json_add_name(out, name);
+	rv_json_add_int(out, value);
+}
+
+void rv_json_member_bool(struct rv_buffer *out, const char *name, bool value)
+{
+	rv_json_add_name(out, name);
+	rv_buffer_add_string(out, value ? "true" : "false");
+}
+
+void rv_json_member_null(struct rv_buffer *out, const char *name)
+{
+	rv_json_add_name(out, name);
+	rv_buffer_add(out, "null", 4);
+}
+
+void rv_json_member_raw(struct rv_buffer *out, const char *name, struct rv_span json)
+{
+	rv_json_add_name(out, name);
+	rv_buffer_add(out, json.data, json.len);
+}
+
+void rv_json_add_int(struct rv_buffer *out, int64_t value)
+{
+	char digits[24];
+	char *at = digits + sizeof digits;
+	uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+	do {
+		*--at = (char)('0' + rest % 10);
+		rest /= 10;
+	} while (rest > 0);
+	if (value < 0)
+		*--at = '-';
+	rv_buffer_add(out, at, (size_t)(digits + sizeof digits - at));
+}
+
+static bool is_json_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Bytes from within a string up to a lone surrogate, or up to and with the closing quote (*done). */
+static size_t string_length(const char *text, size_t len, bool *done)
+{
+	size_t at = 0;
+
+	*done = false;
+	while (at < len && !*done && !is_surrogate((const unsigned char *)text + at, len - at)) {
+		*done = text[at] == '"';
+		at += text[at] == '\\' && len - at > 1 ? 2 : 1;
+	}
+	return at;
+}
+
+static size_t add_compact_string(struct rv_buffer *out, const char *text, size_t len)
+{
+	size_t at = 1;
+	bool done = false;
+
+	rv_buffer_add_byte(out, '"');
+	while (at < len && !done) {
+		size_t run = string_length(text + at, len - at, &done);
+		char escape[LONGEST_ESCAPE];
+
+		rv_buffer_add(out, text + at, run);
+		at += run;
+		if (at < len && !done) {
+			(void)put_invalid(escape, (const unsigned char *)text, len, &at);
+			rv_buffer_add(out, escape, sizeof escape);
+		}
+	}
+	return at;
+}
+
+void rv_json_add_compact(struct rv_buffer *out, const char *bytes, size_t len)
+{
+	size_t at = 0;
+
+	if (len >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
+		at = 3;
+	while (at < len) {
+		size_t run = 0;
+
+		while (at < len && is_json_space(bytes[at]))
+			at++;
+		while (at + run < len && bytes[at + run] != '"' && !is_json_space(bytes[at + run]))
+			run++;
+		rv_buffer_add(out, bytes + at, run);
+		at += run;
+		if (at < len && bytes[at] == '"')
+			at += add_compact_string(out, bytes + at, len - at);
+	}
+}

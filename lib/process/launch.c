@@ -1,0 +1,104 @@
+#include "lib/process/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+
+#define STACK_SIZE ((size_t)64 * 1024) /* a few calls deep; freed as soon as the exec has happened */
+
+/* exec resets handlers but neither an ignored signal nor the mask: signal(7). */
+static void reset_signals(void)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		(void)sigaction(number, &action, NULL); /* refused for KILL, STOP and libc's own two */
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* The numbers may overlap 0..2: lift them first, then put each in its place. */
+static int place_stdio(const int stdio[3])
+{
+	int lifted[3];
+
+	for (int i = 0; i < 3; i++) {
+		lifted[i] = fcntl(stdio[i], F_DUPFD_CLOEXEC, 10);
+		if (lifted[i] < 0)
+			return -1;
+	}
+	for (int i = 0; i < 3; i++) {
+		if (dup2(lifted[i], i) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int set_up(const struct rv_launch *launch)
+{
+	if (setsid() < 0 && errno != EPERM)
+		return -1;
+	if (place_stdio(launch->stdio) != 0)
+		return -1;
+	if (syscall(SYS_close_range, 3U, UINT_MAX, CLOSE_RANGE_CLOEXEC) != 0)
+		return -1;
+	if (launch->own_mounts)
+		(void)unshare(CLONE_NEWNS); /* where a worker cannot, no tool can mount either */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return -1;
+	if (launch->guarded_by_parent) {
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
+			return -1;
+		if (getppid() != launch->parent) { /* it died before the line above */
+			errno = ESRCH;
+			return -1;
+		}
+	}
+	(void)umask(022);
+	return 0;
+}
+
+static int child_main(void *data)
+{
+	struct rv_launch *launch = data;
+
+	launch->step = RV_START_SETUP;
+	if (set_up(launch) == 0) {
+		launch->step = RV_START_CWD;
+		if (chdir(launch->cwd) == 0) {
+			reset_signals();
+			launch->step = RV_START_OK; /* before the exec: behind it there is nobody to say so */
+			(void)execve(launch->path, launch->argv, launch->envp);
+			launch->step = RV_START_EXEC;
+		}
+	}
+	launch->errnum = errno;
+	_exit(127);
+}
+
+pid_t rv_launch(struct rv_launch *launch)
+{
+	rv_auto_free char *stack = aligned_alloc(16, STACK_SIZE);
+	pid_t pid;
+
+	if (stack == NULL)
+		return -1;
+	launch->parent = getpid();
+	launch->step = RV_START_FORK;
+	pid = clone(child_main, stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, launch);
+	if (pid > 0 && launch->step == RV_START_FORK) { /* killed before its first step */
+		launch->step = RV_START_SETUP;
+		launch->errnum = EINTR;
+	}
+	return pid;
+}

@@ -1,0 +1,34 @@
+/*
+ * The tool's side between clone and exec.  The child shares the worker's memory until it execs or exits
+ * (CLONE_VM | CLONE_VFORK, as posix_spawn does: no page table is copied), so a step that fails is left
+ * in `failure`, and a set-up failure is never taken for the tool's own status.  The worker stands still
+ * meanwhile; should an exec hang (a dead network file system), the host's own backstop kills the worker,
+ * and with it the namespace.  Private to lib/process.
+ */
+#ifndef RV_PROCESS_LAUNCH_H
+#define RV_PROCESS_LAUNCH_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "lib/process/wire.h"
+
+struct rv_launch {
+	const char *path; /* what is executed; argv[0] may differ */
+	const char *cwd;
+	char **argv;
+	char **envp;
+	int stdio[3];
+	bool own_mounts; /* its own mount namespace, so that the slot's stays as it is */
+	bool guarded_by_parent; /* PDEATHSIG: where no namespace does it */
+	/* filled in */
+	pid_t parent;
+	int step;   /* enum rv_start_step that failed, RV_START_OK where the exec happened */
+	int errnum;
+};
+
+/* Start it; the pid, which is to be reaped also where launch->step says that it failed.  -1 with errno
+ * where there is no child at all. */
+pid_t rv_launch(struct rv_launch *launch);
+
+#endif

@@ -1,0 +1,95 @@
+#include "lib/process/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lib/base/buffer.h"
+#include "lib/base/io.h"
+
+static uint32_t add_words(struct rv_buffer *out, char *const *words)
+{
+	uint32_t count = 0;
+
+	for (; words[count] != NULL; count++)
+		rv_buffer_add(out, words[count], strlen(words[count]) + 1);
+	return count;
+}
+
+int rv_plan_write(const struct rv_plan_text *text, uint64_t *length, uint32_t *argc, uint32_t *envc,
+		  struct rv_error *err)
+{
+	struct rv_buffer bytes = RV_BUFFER_INIT;
+	int fd = -1;
+
+	rv_buffer_add(&bytes, text->path, strlen(text->path) + 1);
+	rv_buffer_add(&bytes, text->cwd, strlen(text->cwd) + 1);
+	*argc = add_words(&bytes, text->argv);
+	*envc = add_words(&bytes, text->envp);
+	*length = bytes.len;
+	if (rv_buffer_check(&bytes, err) == 0) {
+		fd = memfd_create("rv-plan", MFD_CLOEXEC);
+		if (fd < 0) {
+			(void)rv_error_set(err, RV_E_IO, errno, "memfd_create");
+		} else if (rv_io_pwrite_all(fd, bytes.data, bytes.len, 0, err) != 0) {
+			(void)close(fd);
+			fd = -1;
+		}
+	}
+	if (bytes.data != NULL)
+		explicit_bzero(bytes.data, bytes.len); /* the environment holds credentials */
+	rv_buffer_release(&bytes);
+	return fd;
+}
+
+/* The next word, or NULL past the end: the host is trusted, a cut message is not. */
+static char *next_word(char **at, const char *end)
+{
+	char *word = *at;
+	char *nul = word < end ? memchr(word, '\0', (size_t)(end - word)) : NULL;
+
+	if (nul == NULL)
+		return NULL;
+	*at = nul + 1;
+	return word;
+}
+
+static int take_words(char **at, const char *end, char **words, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		words[i] = next_word(at, end);
+		if (words[i] == NULL)
+			return -1;
+	}
+	words[count] = NULL;
+	return 0;
+}
+
+int rv_plan_read(int fd, uint64_t length, uint32_t argc, uint32_t envc, struct rv_plan_view *view)
+{
+	struct rv_error ignored = RV_ERROR_INIT;
+	size_t words = ((size_t)argc + envc + 2) * sizeof(char *);
+	char *at;
+	const char *end;
+
+	view->memory = malloc(words + length);
+	if (view->memory == NULL)
+		return -1;
+	view->argv = view->memory;
+	view->envp = view->argv + argc + 1;
+	at = (char *)view->memory + words;
+	end = at + length;
+	if (rv_io_pread_all(fd, at, length, 0, &ignored) == 0) {
+		view->path = next_word(&at, end);
+		view->cwd = next_word(&at, end);
+		if (view->path != NULL && view->cwd != NULL && take_words(&at, end, view->argv, argc) == 0 &&
+		    take_words(&at, end, view->envp, envc) == 0)
+			return 0;
+	}
+	free(view->memory);
+	view->memory = NULL;
+	errno = EPROTO;
+	return -1;
+}

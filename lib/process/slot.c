@@ -1,0 +1,226 @@
+#include "lib/process/slot.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/process/descend.h"
+#include "lib/process/wire.h"
+#include "lib/process/worker.h"
+
+#define HELLO_MS 10000 /* a loaded machine may take its time; a silent worker may not take for ever */
+#define LOST_MS 700
+#define SLOTS_MAX 256 /* spared pids looked at when a worker was lost */
+
+const char *rv_containment_name(enum rv_containment containment)
+{
+	return containment == RV_CONTAIN_NAMESPACE ? "pid-namespace" : "subreaper";
+}
+
+static int await(int socket, int wait_ms)
+{
+	struct pollfd ready = { .fd = socket, .events = POLLIN, .revents = 0 };
+	int64_t deadline = rv_clock_mono_ms() + wait_ms;
+	int n;
+
+	do
+		n = poll(&ready, 1, rv_clock_left_ms(deadline));
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+/* Start with exactly these namespaces; the worker itself says what it is. */
+static int start_with(struct rv_slot *slot, uint64_t namespaces, struct rv_error *err)
+{
+	int ends[2];
+	struct rv_worker_setup setup = {
+		.namespaces = (namespaces & CLONE_NEWPID) != 0, .mounts = (namespaces & CLONE_NEWNS) != 0
+	};
+	struct rv_spawn_plan plan = {
+		.namespaces = namespaces,
+		.parent_setup = (namespaces & CLONE_NEWUSER) != 0 ? rv_spawn_map_self : NULL,
+		.child = rv_worker_main,
+		.data = &setup,
+	};
+	struct rv_wire_message hello;
+	int spawned;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+		return rv_error_set(err, RV_E_IO, errno, "socketpair");
+	setup.socket = ends[1];
+	slot->socket = ends[0];
+	spawned = rv_spawn(&plan, &slot->worker, err);
+	(void)close(ends[1]);
+	if (spawned == 0) {
+		if (await(slot->socket, HELLO_MS) > 0 && rv_wire_receive(slot->socket, &hello, NULL) == 1 &&
+		    hello.op == RV_WIRE_HELLO && (namespaces == 0 || hello.contained == 1)) {
+			slot->containment = namespaces != 0 ? RV_CONTAIN_NAMESPACE : RV_CONTAIN_SUBREAPER;
+			return 0;
+		}
+		(void)rv_child_kill(&slot->worker, LOST_MS, NULL);
+		(void)rv_error_set(err, RV_E_CONFIG, 0, "the slot worker did not come up");
+	}
+	(void)close(slot->socket);
+	slot->socket = -1;
+	return -1;
+}
+
+/* From the strongest that this host lets us have; each is tried and not guessed. */
+static int start_contained(struct rv_slot *slot, struct rv_error *why)
+{
+	static const uint64_t ways[] = {
+		CLONE_NEWPID | CLONE_NEWNS,
+		CLONE_NEWPID,
+		CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS,
+		CLONE_NEWUSER | CLONE_NEWPID,
+	};
+	size_t first = geteuid() == 0 ? 0 : 2; /* root needs no user namespace where it is a real one */
+
+	for (size_t i = first; i < sizeof ways / sizeof ways[0]; i++) {
+		if (start_with(slot, ways[i], why) == 0) {
+			rv_error_clear(why);
+			return 0;
+		}
+	}
+	return rv_error_wrap(why, "no PID namespace can be made here (see user.max_user_namespaces, "
+				  "kernel.apparmor_restrict_unprivileged_userns and the container's seccomp profile)");
+}
+
+int rv_slot_start(struct rv_slot *slot, struct rv_slots *all, enum rv_containment wanted, struct rv_error *why,
+		  struct rv_error *err)
+{
+	int started;
+
+	*slot = (struct rv_slot){ .worker = RV_CHILD_INIT, .socket = -1, .all = all, .next = NULL };
+	started = wanted == RV_CONTAIN_NAMESPACE ? start_contained(slot, why) : -1;
+	if (started != 0) {
+		/* what a lost worker leaves comes to us, and not to init */
+		if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
+			return rv_error_set(err, RV_E_IO, errno, "prctl(PR_SET_CHILD_SUBREAPER)");
+		started = start_with(slot, 0, err);
+	}
+	if (started == 0) {
+		slot->next = all->first;
+		all->first = slot;
+	}
+	return started;
+}
+
+static void forget(struct rv_slot *slot)
+{
+	struct rv_slot **link = &slot->all->first;
+
+	while (*link != NULL && *link != slot)
+		link = &(*link)->next;
+	if (*link == slot)
+		*link = slot->next;
+}
+
+void rv_slot_stop(struct rv_slot *slot, int wait_ms)
+{
+	if (slot->socket < 0)
+		return;
+	forget(slot);
+	(void)close(slot->socket);
+	slot->socket = -1;
+	if (await(slot->worker.pidfd, wait_ms) > 0) {
+		(void)waitpid(slot->worker.pid, NULL, WNOHANG);
+		(void)close(slot->worker.pidfd);
+		slot->worker = (struct rv_child)RV_CHILD_INIT;
+		return;
+	}
+	(void)rv_child_kill(&slot->worker, LOST_MS, NULL);
+}
+
+static int send_path(const struct rv_slot *slot, uint32_t op, const char *path, struct rv_error *err)
+{
+	struct rv_wire_message message = { .op = op };
+	size_t len = strlen(path) + 1;
+
+	if (len > sizeof message.path)
+		return rv_error_set(err, RV_E_CONFIG, ENAMETOOLONG, "%s", path);
+	memcpy(message.path, path, len);
+	message.length = (uint32_t)len;
+	return rv_wire_send(slot->socket, &message, NULL, 0, err);
+}
+
+int rv_slot_arm(const struct rv_slot *slot, const char *path, struct rv_error *err)
+{
+	return send_path(slot, RV_WIRE_ARM, path, err);
+}
+
+int rv_slot_discard(const struct rv_slot *slot, const char *path, struct rv_error *err)
+{
+	return send_path(slot, RV_WIRE_DISCARD, path, err);
+}
+
+int rv_slot_discarded(const struct rv_slot *slot, int wait_ms, struct rv_error *err)
+{
+	struct rv_wire_message answer;
+
+	if (await(slot->socket, wait_ms) == 0)
+		return 0;
+	if (rv_wire_receive(slot->socket, &answer, NULL) != 1 || answer.op != RV_WIRE_REMOVED)
+		return rv_error_set(err, RV_E_IO, 0, "the slot worker is gone: the workdir may be left");
+	if (answer.errnum != 0)
+		return rv_error_set(err, RV_E_IO, 0, "%.*s", (int)sizeof answer.path, answer.path);
+	return 1;
+}
+
+static size_t list_workers(const struct rv_slots *all, pid_t *pids)
+{
+	size_t count = 0;
+
+	for (const struct rv_slot *slot = all->first; slot != NULL && count < SLOTS_MAX; slot = slot->next)
+		pids[count++] = slot->worker.pid;
+	return count;
+}
+
+/* Reap what came to us, but never another slot's worker: its owner does that. */
+static void reap_strays(const pid_t *spare, size_t spared)
+{
+	siginfo_t info;
+
+	for (;;) {
+		bool known = false;
+
+		info.si_pid = 0;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+			return;
+		for (size_t i = 0; i < spared; i++)
+			known = known || spare[i] == info.si_pid;
+		if (known || waitpid(info.si_pid, NULL, WNOHANG) <= 0)
+			return;
+	}
+}
+
+int rv_slot_lost(struct rv_slot *slot)
+{
+	pid_t spare[SLOTS_MAX];
+	size_t spared;
+	int64_t deadline = rv_clock_mono_ms() + LOST_MS;
+	int alive;
+
+	forget(slot);
+	(void)close(slot->socket);
+	slot->socket = -1;
+	alive = rv_child_kill(&slot->worker, LOST_MS, NULL) == 1 ? 0 : -1;
+	if (slot->containment == RV_CONTAIN_NAMESPACE)
+		return alive; /* with its pid 1 the whole namespace is gone */
+	spared = list_workers(slot->all, spare);
+	do {
+		alive = rv_descend_signal(SIGKILL, spare, spared);
+		reap_strays(spare, spared);
+		if (alive > 0)
+			rv_clock_pause_ms(2);
+	} while (alive > 0 && rv_clock_left_ms(deadline) > 0);
+	return alive == 0 ? -1 : alive; /* what left the tree cannot be seen: never a comforting zero */
+}

@@ -1,0 +1,58 @@
+/*
+ * A job slot: the persistent worker that runs one dispatch after another and leaves nothing behind.
+ *
+ * `pid-namespace`: the worker is pid 1 of a PID namespace (for an ordinary user also of a one-id user
+ * namespace; with a procfs of its own where one can be mounted).  Nothing that a tool starts can
+ * outlive a dispatch, nor the host: pid_namespaces(7).
+ * `subreaper`: where the host forbids namespaces, and for what must not run in one.  Descendants are
+ * walked; a tool that kills its worker may escape, and that is then said.
+ *
+ * Start slots before a secret is read: the id maps cannot be written once this process is undumpable.
+ */
+#ifndef RV_PROCESS_SLOT_H
+#define RV_PROCESS_SLOT_H
+
+#include <stdbool.h>
+
+#include "lib/base/error.h"
+#include "lib/process/spawn.h"
+
+enum rv_containment { RV_CONTAIN_NAMESPACE, RV_CONTAIN_SUBREAPER };
+
+/* All slots of this process: the lost children of one must not be looked for among the others. */
+struct rv_slots {
+	struct rv_slot *first;
+};
+
+struct rv_slot {
+	struct rv_child worker;
+	int socket; /* owned; -1 when not started or lost */
+	enum rv_containment containment;
+	struct rv_slots *all;
+	struct rv_slot *next;
+};
+
+/* "pid-namespace" or "subreaper". */
+const char *rv_containment_name(enum rv_containment containment);
+
+/* Start the worker: in namespaces, or (wanted == RV_CONTAIN_SUBREAPER, or the host forbids them) as a
+ * subreaper.  The reason why namespaces could not be had is in *why (RV_E_NONE if they could). */
+int rv_slot_start(struct rv_slot *slot, struct rv_slots *all, enum rv_containment wanted, struct rv_error *why,
+		  struct rv_error *err);
+
+/* End it: the worker sees end of file, finishes a removal that it has begun, and goes; one that does
+ * not within wait_ms is killed. */
+void rv_slot_stop(struct rv_slot *slot, int wait_ms);
+
+/* Announce a directory that is about to be made; ask for one to be removed. */
+int rv_slot_arm(const struct rv_slot *slot, const char *path, struct rv_error *err);
+int rv_slot_discard(const struct rv_slot *slot, const char *path, struct rv_error *err);
+
+/* Wait up to wait_ms for the answer to a discard: 1 removed, 0 not yet, -1 cannot be (err). */
+int rv_slot_discarded(const struct rv_slot *slot, int wait_ms, struct rv_error *err);
+
+/* The worker did not answer or is dead: kill it and what it may have left to this process.  Returns
+ * the number of survivors, -1 if it is not known. */
+int rv_slot_lost(struct rv_slot *slot);
+
+#endif

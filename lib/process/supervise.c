@@ -1,0 +1,351 @@
+#include "lib/process/supervise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/process/plan.h"
+
+#define CHUNK ((size_t)64 * 1024)
+#define BACKSTOP_MS 900 /* beyond timeout and grace: the worker needs 700 of it at worst */
+#define LEFTOVER_MAX ((size_t)1 << 20) /* what a full pipe can hold behind a tool that is gone */
+
+const char *rv_signal_name(int number, char text[16])
+{
+	const char *name = sigabbrev_np(number);
+
+	if (name != NULL)
+		(void)snprintf(text, 16, "SIG%.11s", name);
+	else if (number >= SIGRTMIN && number <= SIGRTMAX)
+		(void)snprintf(text, 16, "SIGRTMIN+%d", number - SIGRTMIN);
+	else
+		(void)snprintf(text, 16, "SIG%d", number);
+	return text;
+}
+
+static void close_watch(struct rv_run *run, struct rv_watch *watch)
+{
+	int fd = watch->fd;
+
+	if (fd < 0)
+		return;
+	rv_loop_remove(run->loop, watch);
+	(void)close(fd);
+}
+
+/* ---- the three streams ---- */
+
+/* SIGPIPE is ignored by the owner of the loop: a tool that does not read is no failure. */
+static void write_input(struct rv_watch *watch, uint32_t events)
+{
+	struct rv_run *run = watch->owner;
+	ssize_t n = 0;
+
+	(void)events;
+	while (run->input.len > 0) {
+		n = write(watch->fd, run->input.data, run->input.len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		run->input.data += n;
+		run->input.len -= (size_t)n;
+	}
+	if (n < 0 && errno != EAGAIN && errno != EPIPE)
+		run->result.io_error = errno;
+	if (run->input.len == 0 || (n < 0 && errno != EAGAIN))
+		close_watch(run, watch);
+}
+
+static void end_for_cap(struct rv_run *run)
+{
+	struct rv_wire_message message = { .op = RV_WIRE_CAP };
+	struct rv_error ignored = RV_ERROR_INIT;
+
+	if (run->result.reason != RV_RUN_NATURAL)
+		return;
+	run->result.reason = RV_RUN_OUTPUT_CAP;
+	if (run->slot->socket >= 0)
+		(void)rv_wire_send(run->slot->socket, &message, NULL, 0, &ignored); /* a gone worker is seen below */
+}
+
+/* One chunk of stdout.  Returns what read(2) did. */
+static ssize_t take_output(struct rv_run *run)
+{
+	struct rv_buffer *out = &run->result.out;
+	uint64_t room = run->max_output - out->len;
+	size_t want = room + 1 < CHUNK ? (size_t)room + 1 : CHUNK;
+	char *at = rv_buffer_reserve(out, want);
+	char spill[512];
+	ssize_t n = read(run->out.fd, at != NULL ? at : spill, at != NULL ? want : sizeof spill);
+
+	if (n <= 0)
+		return n;
+	run->result.stdout_bytes += (uint64_t)n;
+	if (at == NULL || (uint64_t)n > room) {
+		if (at != NULL)
+			rv_buffer_commit(out, (size_t)room);
+		end_for_cap(run); /* no memory for what is allowed is a cap, too: the result is not whole */
+	} else {
+		rv_buffer_commit(out, (size_t)n);
+	}
+	return n;
+}
+
+static ssize_t take_stderr(struct rv_run *run)
+{
+	char chunk[16384];
+	struct rv_buffer *tail = &run->result.err_tail;
+	ssize_t n = read(run->err.fd, chunk, sizeof chunk);
+	size_t got;
+
+	if (n <= 0)
+		return n;
+	got = (size_t)n;
+	run->result.stderr_bytes += got;
+	if (got >= RV_STDERR_TAIL) {
+		rv_buffer_clear(tail);
+		rv_buffer_add(tail, chunk + got - RV_STDERR_TAIL, RV_STDERR_TAIL);
+		return n;
+	}
+	if (tail->len + got > RV_STDERR_TAIL) {
+		size_t drop = tail->len + got - RV_STDERR_TAIL;
+
+		memmove(tail->data, tail->data + drop, tail->len - drop);
+		tail->len -= drop;
+	}
+	rv_buffer_add(tail, chunk, got);
+	return n;
+}
+
+/* One chunk for each event: constant work, so that no writer can starve the rest of the loop. */
+static void read_output(struct rv_watch *watch, uint32_t events)
+{
+	struct rv_run *run = watch->owner;
+	ssize_t n;
+
+	(void)events;
+	n = watch == &run->out ? take_output(run) : take_stderr(run);
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		return;
+	if (n < 0) /* half an output that parses would be a wrong answer */
+		run->result.io_error = errno;
+	close_watch(run, watch);
+}
+
+/* The tool and all that it left are dead: take what the pipes still hold and not a byte of what
+ * somebody outside may go on writing. */
+static void drain(struct rv_run *run)
+{
+	size_t taken = 0;
+	ssize_t n;
+
+	while (run->out.fd >= 0 && run->result.stdout_bytes <= run->max_output && taken < LEFTOVER_MAX + run->max_output) {
+		n = take_output(run);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno != EAGAIN)
+			run->result.io_error = errno;
+		if (n <= 0)
+			break;
+		taken += (size_t)n;
+	}
+	for (taken = 0; run->err.fd >= 0 && taken < LEFTOVER_MAX; taken += n > 0 ? (size_t)n : 0) {
+		n = take_stderr(run);
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			break;
+	}
+}
+
+/* ---- the end ---- */
+
+static void finish(struct rv_run *run)
+{
+	drain(run);
+	close_watch(run, &run->in);
+	close_watch(run, &run->out);
+	close_watch(run, &run->err);
+	rv_loop_remove(run->loop, &run->control);
+	run->finished = true;
+}
+
+static void lose(struct rv_run *run)
+{
+	rv_loop_remove(run->loop, &run->control);
+	run->result.lost = true;
+	run->result.survivors = rv_slot_lost(run->slot);
+	run->result.signal_number = SIGKILL;
+	finish(run);
+}
+
+static void take_done(struct rv_run *run, const struct rv_wire_message *done)
+{
+	struct rv_run_result *result = &run->result;
+
+	result->step = done->step;
+	result->errnum = done->errnum;
+	if (done->reason != RV_RUN_NATURAL && result->reason == RV_RUN_NATURAL)
+		result->reason = (enum rv_run_reason)done->reason;
+	if (done->step == RV_START_OK) {
+		if (WIFEXITED(done->status))
+			result->exit_code = WEXITSTATUS(done->status);
+		else if (WIFSIGNALED(done->status))
+			result->signal_number = WTERMSIG(done->status);
+	}
+	result->survivors = done->survivors;
+	result->duration_ms = done->duration_us / 1000;
+	result->user_ms = done->user_us / 1000;
+	result->system_ms = done->system_us / 1000;
+	result->max_rss_bytes = done->max_rss_bytes;
+}
+
+static void on_control(struct rv_watch *watch, uint32_t events)
+{
+	struct rv_run *run = watch->owner;
+	struct rv_wire_message done;
+	int got = rv_wire_receive(run->slot->socket, &done, NULL);
+
+	(void)events;
+	if (got == 1 && done.op == RV_WIRE_DONE) {
+		take_done(run, &done);
+		finish(run);
+	} else if (got == 0 || (got < 0 && errno != EAGAIN)) {
+		lose(run);
+	}
+}
+
+void rv_run_abort(struct rv_run *run)
+{
+	struct rv_wire_message message = { .op = RV_WIRE_ABORT };
+	struct rv_error ignored = RV_ERROR_INIT;
+
+	if (!run->finished && run->slot->socket >= 0)
+		(void)rv_wire_send(run->slot->socket, &message, NULL, 0, &ignored);
+}
+
+void rv_run_give_up(struct rv_run *run)
+{
+	if (!run->finished)
+		lose(run);
+}
+
+int64_t rv_run_deadline(const struct rv_run *run)
+{
+	return run->backstop_ms;
+}
+
+void rv_run_check(struct rv_run *run)
+{
+	if (!run->finished && rv_clock_left_ms(run->backstop_ms) == 0) {
+		if (run->result.reason == RV_RUN_NATURAL)
+			run->result.reason = RV_RUN_TIMEOUT;
+		lose(run);
+	}
+}
+
+/* ---- the start ---- */
+
+struct pipes {
+	int in[2], out[2], err[2]; /* [0] is read, [1] is written; -1 when handed on or not made */
+};
+
+static int make_pipe(int ends[2], int ours, struct rv_error *err)
+{
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return rv_error_set(err, RV_E_IO, errno, "pipe");
+	if (fcntl(ends[ours], F_SETFL, O_NONBLOCK) != 0)
+		return rv_error_set(err, RV_E_IO, errno, "fcntl");
+	return 0;
+}
+
+static void close_end(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
+}
+
+static void pipes_release(struct pipes *pipes)
+{
+	for (int i = 0; i < 2; i++) {
+		close_end(&pipes->in[i]);
+		close_end(&pipes->out[i]);
+		close_end(&pipes->err[i]);
+	}
+}
+
+static int watch_end(struct rv_run *run, struct rv_watch *watch, int *fd, uint32_t events, struct rv_error *err)
+{
+	if (rv_loop_add(run->loop, watch, *fd, events, err) != 0)
+		return -1;
+	*fd = -1; /* the watch closes it */
+	return 0;
+}
+
+static int watch_all(struct rv_run *run, struct pipes *pipes, struct rv_error *err)
+{
+	if (rv_loop_add(run->loop, &run->control, run->slot->socket, EPOLLIN, err) != 0)
+		return -1;
+	if (watch_end(run, &run->in, &pipes->in[1], EPOLLOUT, err) != 0 ||
+	    watch_end(run, &run->out, &pipes->out[0], EPOLLIN, err) != 0)
+		return -1;
+	return pipes->err[0] < 0 ? 0 : watch_end(run, &run->err, &pipes->err[0], EPOLLIN, err);
+}
+
+static int send_plan(struct rv_run *run, const struct rv_run_plan *plan, const struct pipes *pipes,
+		     struct rv_error *err)
+{
+	struct rv_plan_text text = { plan->path, plan->cwd, plan->argv, plan->envp };
+	struct rv_wire_message message = {
+		.op = RV_WIRE_RUN, .timeout_ms = plan->timeout_ms, .grace_ms = plan->grace_ms
+	};
+	int fds[RV_WIRE_FDS];
+	int sent;
+
+	fds[0] = rv_plan_write(&text, &message.plan_length, &message.argc, &message.envc, err);
+	if (fds[0] < 0)
+		return -1;
+	fds[1] = pipes->in[0];
+	fds[2] = pipes->out[1];
+	fds[3] = plan->stderr_fd >= 0 ? plan->stderr_fd : pipes->err[1];
+	sent = rv_wire_send(run->slot->socket, &message, fds, RV_WIRE_FDS, err);
+	(void)close(fds[0]);
+	return sent;
+}
+
+int rv_run_start(struct rv_run *run, struct rv_loop *loop, struct rv_slot *slot, const struct rv_run_plan *plan,
+		 struct rv_error *err)
+{
+	struct pipes pipes = { { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	int result = -1;
+
+	*run = (struct rv_run){
+		.loop = loop, .slot = slot, .input = plan->input, .max_output = plan->max_output,
+		.in = { -1, write_input, run }, .out = { -1, read_output, run }, .err = { -1, read_output, run },
+		.control = { -1, on_control, run },
+	};
+	run->result = (struct rv_run_result){ .exit_code = -1, .survivors = -1 };
+	rv_buffer_init(&run->result.out, 0);
+	rv_buffer_init(&run->result.err_tail, 0);
+	if (make_pipe(pipes.in, 1, err) == 0 && make_pipe(pipes.out, 0, err) == 0 &&
+	    (plan->stderr_fd >= 0 || make_pipe(pipes.err, 0, err) == 0) && watch_all(run, &pipes, err) == 0)
+		result = send_plan(run, plan, &pipes, err);
+	run->backstop_ms = rv_clock_mono_ms() + plan->timeout_ms + plan->grace_ms + BACKSTOP_MS;
+	pipes_release(&pipes);
+	if (result != 0) {
+		finish(run);
+		return rv_error_wrap(err, "cannot start");
+	}
+	return 0;
+}
+
+void rv_run_release(struct rv_run *run)
+{
+	rv_buffer_release(&run->result.out);
+	rv_buffer_release(&run->result.err_tail);
+}

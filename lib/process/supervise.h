@@ -1,0 +1,75 @@
+/*
+ * One run in a slot: input written, output captured within its bounds, the end decided, told apart
+ * and awaited.  It is answered by timeout + grace + one second whatever the tool does.
+ *
+ * The owner turns the loop until `finished`, with rv_run_deadline() as the latest instant, and calls
+ * rv_run_check() after each turn.
+ */
+#ifndef RV_PROCESS_SUPERVISE_H
+#define RV_PROCESS_SUPERVISE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/buffer.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/process/loop.h"
+#include "lib/process/slot.h"
+#include "lib/process/wire.h"
+
+#define RV_STDERR_TAIL 4096 /* bytes kept of the end of stderr: 500 characters of any length fit */
+
+struct rv_run_plan {
+	const char *path;     /* what is executed */
+	char *const *argv;
+	char *const *envp;
+	const char *cwd;
+	struct rv_span input; /* borrowed until the run is finished; then end of file */
+	int64_t timeout_ms;   /* from the start */
+	int64_t grace_ms;     /* between SIGTERM and SIGKILL, for deadlines and aborts alone */
+	uint64_t max_output;  /* bytes on stdout; one more ends the run */
+	int stderr_fd;        /* where stderr goes instead of being captured; -1 */
+};
+
+struct rv_run_result {
+	int step;    /* enum rv_start_step: not RV_START_OK means that nothing ran */
+	int errnum;  /* of that step */
+	int io_error; /* errno: the tool's input or output could not be carried whole; 0 */
+	bool lost;   /* the worker went away: how the tool ended is not known */
+	enum rv_run_reason reason; /* decided first, whatever came later */
+	int exit_code;      /* -1: none */
+	int signal_number;  /* 0: none */
+	int survivors;      /* -1: not known */
+	int64_t duration_ms;
+	uint64_t stdout_bytes; /* received */
+	uint64_t stderr_bytes;
+	int64_t user_ms, system_ms, max_rss_bytes; /* of the whole tree */
+	struct rv_buffer out;      /* at most max_output bytes */
+	struct rv_buffer err_tail; /* the last RV_STDERR_TAIL bytes */
+};
+
+struct rv_run {
+	struct rv_loop *loop;
+	struct rv_slot *slot;
+	struct rv_watch in, out, err, control;
+	struct rv_span input; /* what is still to be written */
+	uint64_t max_output;
+	int64_t backstop_ms; /* monotonic: when the worker itself is given up */
+	bool finished;
+	struct rv_run_result result;
+};
+
+/* On -1 nothing runs.  The result is released by rv_run_release() in either case. */
+int rv_run_start(struct rv_run *run, struct rv_loop *loop, struct rv_slot *slot, const struct rv_run_plan *plan,
+		 struct rv_error *err);
+void rv_run_abort(struct rv_run *run); /* SIGTERM, grace, SIGKILL; reason RV_RUN_ABORTED */
+int64_t rv_run_deadline(const struct rv_run *run);
+void rv_run_check(struct rv_run *run);
+void rv_run_give_up(struct rv_run *run); /* kill the worker and with it everything; finished */
+void rv_run_release(struct rv_run *run);
+
+/* "SIGKILL", "SIGRTMIN+3"; `text` of 16 bytes or more. */
+const char *rv_signal_name(int number, char text[16]);
+
+#endif

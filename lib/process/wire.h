@@ -1,0 +1,67 @@
+/*
+ * What a slot's host and its worker say to each other, over one SOCK_SEQPACKET pair: a message is
+ * whole or absent, and end of file means that the other side is gone.  Descriptors travel beside a
+ * message (SCM_RIGHTS).  Private to lib/process.
+ */
+#ifndef RV_PROCESS_WIRE_H
+#define RV_PROCESS_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lib/base/error.h"
+
+enum rv_wire_op {
+	/* host to worker */
+	RV_WIRE_ARM = 1, /* path: remove this directory, empty as it is, if the host dies before RUN */
+	RV_WIRE_RUN,     /* descriptors: plan, stdin, stdout, stderr */
+	RV_WIRE_ABORT,   /* SIGTERM, grace, SIGKILL; the reason is "aborted" */
+	RV_WIRE_CAP,     /* SIGKILL; the reason is "output-cap" */
+	RV_WIRE_DISCARD, /* path: remove this directory, whatever becomes of the host */
+	/* worker to host */
+	RV_WIRE_HELLO,
+	RV_WIRE_DONE,
+	RV_WIRE_REMOVED
+};
+
+enum rv_run_reason { RV_RUN_NATURAL = 0, RV_RUN_TIMEOUT, RV_RUN_ABORTED, RV_RUN_OUTPUT_CAP };
+
+/* The step of a start that failed, in the order they are taken. */
+enum rv_start_step { RV_START_OK = 0, RV_START_FORK, RV_START_SETUP, RV_START_CWD, RV_START_EXEC };
+
+#define RV_WIRE_PATH_MAX 4096
+
+struct rv_wire_message {
+	uint32_t op;
+	uint32_t length; /* of path, with its NUL */
+	/* RUN */
+	int64_t timeout_ms;
+	int64_t grace_ms;
+	uint64_t plan_length; /* bytes of the plan's memfd */
+	uint32_t argc;
+	uint32_t envc;
+	/* HELLO, DONE, REMOVED */
+	int32_t step;   /* enum rv_start_step */
+	int32_t errnum; /* of a failed step, or of a removal */
+	int32_t status; /* as waitpid(2) gives it */
+	int32_t reason; /* enum rv_run_reason */
+	int32_t survivors; /* -1: not known */
+	int32_t contained; /* HELLO: this is pid 1 of its namespace */
+	int64_t duration_us;
+	int64_t user_us;
+	int64_t system_us;
+	int64_t max_rss_bytes;
+	char path[RV_WIRE_PATH_MAX]; /* only `length` bytes of it travel */
+};
+
+#define RV_WIRE_FDS 4
+
+/* Send a message; fds may be NULL.  RV_E_IO (EPIPE: the other side is gone). */
+int rv_wire_send(int socket, struct rv_wire_message *message, const int *fds, int count, struct rv_error *err);
+
+/* Receive one: 1 got, 0 end of file, -1 error (EAGAIN on a non-blocking socket).  fds may be NULL;
+ * else it is filled with RV_WIRE_FDS descriptors (CLOEXEC, owned by the caller) or -1. */
+int rv_wire_receive(int socket, struct rv_wire_message *message, int *fds);
+
+#endif

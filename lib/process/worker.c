@@ -1,0 +1,375 @@
+/*
+ * The worker of a slot.  It exists because only a process that outlives the tool can end all that
+ * the tool left behind, and only one that the tool can neither signal nor outlive can be relied on:
+ * pid 1 of a PID namespace.  Races that it closes:
+ *
+ *  - the host dies during a run: PDEATHSIG kills this process and the kernel then kills the whole
+ *    namespace; as a subreaper (no namespace) it sees end of file instead and walks its descendants;
+ *  - the host dies between making the workdir and writing the intent that names it: the directory was
+ *    announced before it was made (ARM), and is removed here while it is empty;
+ *  - the host is stopped: deadlines are kept here and not there;
+ *  - the host dies between the outcome's decision and the workdir's removal: the removal was asked
+ *    for first (DISCARD), and happens all the same.
+ *
+ * It reads no secret but the plan that it runs, keeps no descriptor of the host's, and is undumpable.
+ */
+#include "lib/process/worker.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/process/descend.h"
+#include "lib/process/launch.h"
+#include "lib/process/plan.h"
+#include "lib/process/wire.h"
+#include "lib/process/workdir.h"
+
+/* How long the dead are waited for before they are reported as survivors. */
+#define REAP_MS 700
+
+struct worker {
+	int socket;
+	int children; /* signalfd for SIGCHLD */
+	bool contained; /* pid 1: kill(-1) reaches everything and nothing can leave */
+	bool own_proc;
+	char armed[RV_WIRE_PATH_MAX]; /* "" or a directory to remove if the host dies now */
+	/* the run */
+	pid_t tool; /* -1: none */
+	int64_t started_us;
+	int64_t deadline_ms; /* monotonic; of the tool, then of the grace */
+	int64_t grace_ms;
+	bool terminating;
+	struct rv_wire_message done;
+};
+
+/* ---- killing and reaping ---- */
+
+static int signal_all(const struct worker *worker, int number)
+{
+	if (worker->contained)
+		return kill(-1, number) == 0 ? 1 : 0; /* ESRCH: nobody left */
+	return rv_descend_signal(number, NULL, 0);
+}
+
+static void count_usage(struct worker *worker, const struct rusage *usage)
+{
+	int64_t rss = (int64_t)usage->ru_maxrss * 1024;
+
+	worker->done.user_us += (int64_t)usage->ru_utime.tv_sec * 1000000 + usage->ru_utime.tv_usec;
+	worker->done.system_us += (int64_t)usage->ru_stime.tv_sec * 1000000 + usage->ru_stime.tv_usec;
+	if (rss > worker->done.max_rss_bytes)
+		worker->done.max_rss_bytes = rss;
+}
+
+/* Reap what is dead, at most some at a time so that a storm of zombies cannot keep the deadline
+ * waiting.  1: the tool itself is among them. */
+static int reap_some(struct worker *worker, bool *none_left)
+{
+	int tool_gone = 0;
+
+	*none_left = false;
+	for (int i = 0; i < 1000; i++) {
+		struct rusage usage;
+		int status;
+		pid_t pid = wait4(-1, &status, WNOHANG | __WALL, &usage);
+
+		if (pid < 0 && errno != ECHILD)
+			continue;
+		if (pid <= 0) {
+			*none_left = pid < 0;
+			break;
+		}
+		count_usage(worker, &usage);
+		if (pid == worker->tool) {
+			worker->done.status = status;
+			worker->tool = -1;
+			tool_gone = 1;
+		}
+	}
+	return tool_gone;
+}
+
+/* End everything but this process.  The count of survivors, -1 where it is not known. */
+static int end_all(struct worker *worker)
+{
+	int64_t deadline = rv_clock_mono_ms() + REAP_MS;
+	bool none_left = false;
+	struct pollfd dead = { .fd = worker->children, .events = POLLIN, .revents = 0 };
+
+	for (;;) {
+		struct signalfd_siginfo info;
+		int alive = signal_all(worker, SIGKILL);
+
+		(void)reap_some(worker, &none_left);
+		if (none_left || (alive == 0 && !worker->contained))
+			return 0;
+		if (rv_clock_left_ms(deadline) == 0)
+			break;
+		/* one kill(-1) is complete (fork and it exclude each other); a walk has to be repeated */
+		(void)poll(&dead, 1, worker->contained ? rv_clock_left_ms(deadline) : 2);
+		while (read(worker->children, &info, sizeof info) > 0)
+			;
+	}
+	return worker->contained ? (worker->own_proc ? rv_descend_count_all() : -1) : rv_descend_signal(0, NULL, 0);
+}
+
+/* ---- the run ---- */
+
+static void send_done(struct worker *worker)
+{
+	struct rv_error ignored = RV_ERROR_INIT;
+
+	worker->done.op = RV_WIRE_DONE;
+	worker->done.length = 0;
+	(void)rv_wire_send(worker->socket, &worker->done, NULL, 0, &ignored); /* gone host: seen as end of file */
+}
+
+static void finish(struct worker *worker)
+{
+	worker->done.duration_us = rv_clock_mono_us() - worker->started_us;
+	worker->done.survivors = end_all(worker);
+	worker->tool = -1;
+	/* from here on this process must outlive the host for as long as a removal takes */
+	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+	send_done(worker);
+}
+
+static void fail_start(struct worker *worker, int step, int errnum)
+{
+	worker->done.step = step;
+	worker->done.errnum = errnum;
+	finish(worker);
+}
+
+static void run(struct worker *worker, const struct rv_wire_message *message, int *fds)
+{
+	struct rv_plan_view view;
+	struct rv_launch launch = {
+		.stdio = { fds[1], fds[2], fds[3] },
+		.own_mounts = worker->contained && geteuid() == 0,
+		.guarded_by_parent = !worker->contained,
+	};
+
+	memset(&worker->done, 0, offsetof(struct rv_wire_message, path));
+	worker->armed[0] = '\0'; /* the intent stands: the directory is named by its row */
+	worker->started_us = rv_clock_mono_us();
+	worker->deadline_ms = worker->started_us / 1000 + message->timeout_ms;
+	worker->grace_ms = message->grace_ms;
+	worker->terminating = false;
+	if (worker->contained)
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a host dead before this line: end of file */
+	if (rv_plan_read(fds[0], message->plan_length, message->argc, message->envc, &view) != 0) {
+		fail_start(worker, RV_START_SETUP, errno);
+		return;
+	}
+	launch.path = view.path;
+	launch.cwd = view.cwd;
+	launch.argv = view.argv;
+	launch.envp = view.envp;
+	worker->tool = rv_launch(&launch);
+	if (worker->tool < 0)
+		fail_start(worker, RV_START_FORK, errno);
+	else if (launch.step != RV_START_OK)
+		fail_start(worker, launch.step, launch.errnum);
+	explicit_bzero(view.memory, message->plan_length); /* credentials are in it */
+	free(view.memory);
+}
+
+/* What is decided first is the reason for the end. */
+static void terminate(struct worker *worker, int reason)
+{
+	if (worker->tool < 0)
+		return;
+	if (worker->terminating) { /* asked twice to abort: the grace is cut short, the first reason stays */
+		if (reason == RV_RUN_ABORTED) {
+			(void)signal_all(worker, SIGKILL);
+			worker->deadline_ms = rv_clock_mono_ms();
+		}
+		return;
+	}
+	worker->terminating = true;
+	worker->done.reason = reason;
+	if (reason == RV_RUN_OUTPUT_CAP || worker->grace_ms == 0) {
+		(void)signal_all(worker, SIGKILL);
+		worker->deadline_ms = rv_clock_mono_ms() + REAP_MS;
+		return;
+	}
+	(void)signal_all(worker, SIGTERM);
+	(void)signal_all(worker, SIGCONT); /* a stopped one would not see it */
+	worker->deadline_ms = rv_clock_mono_ms() + worker->grace_ms;
+}
+
+static void on_deadline(struct worker *worker)
+{
+	bool none_left;
+
+	if (reap_some(worker, &none_left) == 1 || worker->terminating)
+		finish(worker); /* the grace is over, or it ended by itself in time */
+	else
+		terminate(worker, RV_RUN_TIMEOUT);
+}
+
+static void on_children(struct worker *worker)
+{
+	struct signalfd_siginfo info;
+	bool none_left;
+
+	while (read(worker->children, &info, sizeof info) > 0)
+		;
+	if (reap_some(worker, &none_left) == 0)
+		return;
+	finish(worker);
+}
+
+/* ---- the host's words ---- */
+
+static void discard(struct worker *worker, const char *path)
+{
+	struct rv_error err = RV_ERROR_INIT;
+	struct rv_wire_message answer;
+
+	memset(&answer, 0, offsetof(struct rv_wire_message, path));
+	worker->armed[0] = '\0';
+	if (rv_workdir_remove(path, &err) != 0) {
+		answer.errnum = err.errnum != 0 ? err.errnum : EIO;
+		(void)strncpy(answer.path, err.message, sizeof answer.path - 1);
+		answer.path[sizeof answer.path - 1] = '\0';
+		answer.length = (uint32_t)strlen(answer.path) + 1;
+	}
+	answer.op = RV_WIRE_REMOVED;
+	(void)rv_wire_send(worker->socket, &answer, NULL, 0, &err);
+}
+
+/* 0 to go on, -1 when the host is gone. */
+static int on_message(struct worker *worker)
+{
+	struct rv_wire_message message;
+	int fds[RV_WIRE_FDS];
+
+	if (rv_wire_receive(worker->socket, &message, fds) <= 0)
+		return -1;
+	switch (message.op) {
+	case RV_WIRE_ARM:
+		memcpy(worker->armed, message.path, message.length);
+		break;
+	case RV_WIRE_RUN:
+		run(worker, &message, fds);
+		break;
+	case RV_WIRE_ABORT:
+		terminate(worker, RV_RUN_ABORTED);
+		break;
+	case RV_WIRE_CAP:
+		terminate(worker, RV_RUN_OUTPUT_CAP);
+		break;
+	case RV_WIRE_DISCARD:
+		discard(worker, message.path);
+		break;
+	default:
+		break;
+	}
+	for (int i = 0; i < RV_WIRE_FDS; i++) {
+		if (fds[i] >= 0)
+			(void)close(fds[i]);
+	}
+	return 0;
+}
+
+static int turn(struct worker *worker)
+{
+	struct pollfd ready[2] = {
+		{ .fd = worker->socket, .events = POLLIN },
+		{ .fd = worker->children, .events = POLLIN },
+	};
+	int wait = worker->tool > 0 ? rv_clock_left_ms(worker->deadline_ms) : -1;
+
+	if (poll(ready, 2, wait) < 0)
+		return errno == EINTR ? 0 : -1;
+	if (ready[0].revents != 0 && on_message(worker) != 0)
+		return -1;
+	if (ready[1].revents != 0 && worker->tool > 0)
+		on_children(worker);
+	if (worker->tool > 0 && rv_clock_left_ms(worker->deadline_ms) == 0)
+		on_deadline(worker);
+	return 0;
+}
+
+/* ---- the beginning ---- */
+
+/* Nothing of the host's stays open here: a pipeline's reader must see the host's end as the end. */
+static int drop_descriptors(int socket)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
+		return -1;
+	if (socket > 3 && syscall(SYS_close_range, 3U, (unsigned)socket - 1, 0U) != 0)
+		return -1;
+	return (int)syscall(SYS_close_range, (unsigned)socket + 1, UINT_MAX, 0U);
+}
+
+static bool mount_proc(void)
+{
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
+		return false;
+	return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
+}
+
+static int begin(struct worker *worker, const struct rv_worker_setup *setup)
+{
+	struct rv_wire_message hello;
+	struct rv_error err = RV_ERROR_INIT;
+	sigset_t all;
+	sigset_t child;
+
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, NULL);
+	(void)sigemptyset(&child);
+	(void)sigaddset(&child, SIGCHLD);
+	(void)signal(SIGCHLD, SIG_DFL); /* ignored, it would reap behind our back */
+	if (drop_descriptors(setup->socket) != 0)
+		return -1;
+	(void)setsid(); /* a terminal's stop must not reach the one who keeps the deadline */
+	(void)prctl(PR_SET_NAME, "rv-slot", 0, 0, 0);
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	worker->socket = setup->socket;
+	worker->contained = setup->namespaces && getpid() == 1;
+	if (!worker->contained && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
+		return -1;
+	worker->own_proc = worker->contained && setup->mounts && mount_proc();
+	if (chdir("/") != 0) /* pin no directory of the host's */
+		return -1;
+	worker->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (worker->children < 0)
+		return -1;
+	memset(&hello, 0, offsetof(struct rv_wire_message, path));
+	hello.op = RV_WIRE_HELLO;
+	hello.contained = worker->contained ? 1 : 0;
+	return rv_wire_send(worker->socket, &hello, NULL, 0, &err);
+}
+
+int rv_worker_main(void *setup)
+{
+	struct worker worker = { .tool = -1, .armed = "" };
+
+	if (begin(&worker, setup) != 0)
+		return 125;
+	while (turn(&worker) == 0)
+		;
+	(void)end_all(&worker);
+	if (worker.armed[0] != '\0')
+		(void)rmdir(worker.armed);
+	return 0;
+}

@@ -1,0 +1,16 @@
+/* A slot's worker: see worker.c.  Private to lib/process. */
+#ifndef RV_PROCESS_WORKER_H
+#define RV_PROCESS_WORKER_H
+
+#include <stdbool.h>
+
+struct rv_worker_setup {
+	int socket;      /* the worker's end */
+	bool namespaces; /* made with CLONE_NEWPID: say so only if this is pid 1 */
+	bool mounts;     /* made with CLONE_NEWNS: mount a procfs of its own */
+};
+
+/* Runs until the host is gone; the return value is an exit status. */
+int rv_worker_main(void *setup);
+
+#endif

@@ -1,0 +1,89 @@
+# bash completion for the programs of rv-tools; one file under each program's name.
+#
+# Everything comes from `PROGRAM --help`, which prints the program's own option table: there is
+# no second list to keep.  An option's argument that reads a|b|c offers these words, FILE and
+# DIR offer names; after the first operand, or --, names and commands.
+
+# _rv_options PROGRAM: a line for each option: the name, then its argument if it takes one.
+_rv_options() {
+	"$1" --help 2>/dev/null | while read -r first second third _; do
+		case $first in
+		-?,) printf '%s %s\n%s %s\n' "${first%,}" "${third%% *}" "$second" "${third%% *}" ;;
+		--?*) printf '%s %s\n' "$first" "$second" ;;
+		esac
+	done
+}
+
+# _rv_argument OPTION < options: what OPTION takes; empty for a flag or an unknown option.
+_rv_argument() {
+	local name argument
+
+	while read -r name argument; do
+		if [[ $name == "$1" ]]; then
+			# A help text starts in lower case; an argument is upper case or a choice.
+			[[ $argument == *[A-Z]* || $argument == *'|'* ]] && printf '%s\n' "$argument"
+			return
+		fi
+	done
+}
+
+_rv_offer() {
+	local argument=$1 cur=$2
+
+	case $argument in
+	*'|'*) mapfile -t COMPREPLY < <(compgen -W "${argument//|/ }" -- "$cur") ;;
+	DIR) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+	*FILE* | PATH) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+	*) COMPREPLY=() ;;
+	esac
+}
+
+# Is the word being completed behind the options?  Prints how many operands come before it.
+_rv_operands() {
+	local options=$1 index word count=0
+
+	for ((index = 1; index < COMP_CWORD; index++)); do
+		word=${COMP_WORDS[index]}
+		if ((count > 0)); then
+			count=$((count + 1))
+		elif [[ $word == -- ]]; then
+			count=1
+		elif [[ $word == -* ]]; then
+			[[ ${COMP_WORDS[index + 1]:-} == '=' ]] && index=$((index + 2)) && continue
+			[[ -n $(_rv_argument "$word" <<<"$options") ]] && index=$((index + 1))
+		else
+			count=1
+		fi
+	done
+	printf '%s\n' "$count"
+}
+
+_rv_complete() {
+	local program=$1 cur=$2 prev=$3 options argument operands
+
+	options=$(_rv_options "$program")
+	if [[ $cur == '=' ]]; then
+		cur=
+	elif [[ $prev == '=' ]]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	operands=$(_rv_operands "$options")
+	if ((operands == 0)); then
+		argument=$(_rv_argument "$prev" <<<"$options")
+		if [[ $prev == -* && -n $argument ]]; then
+			_rv_offer "$argument" "$cur"
+			return
+		fi
+		if [[ $cur == -* ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "$(cut -d ' ' -f 1 <<<"$options" | grep '^--')" -- "$cur")
+			return
+		fi
+	fi
+	if ((operands == 1)) && [[ ${program##*/} == rv-exec ]]; then
+		mapfile -t COMPREPLY < <(compgen -c -f -- "$cur")
+	else
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	fi
+}
+
+complete -o filenames -F _rv_complete rv-exec rv-key rv-ledger-repair rv-ledger-scan
