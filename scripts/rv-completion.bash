@@ -10,7 +10,7 @@ _rv_options() {
 	local line short name
 
 	"$1" --help 2>/dev/null | while IFS= read -r line; do
-		[[ $line =~ ^\ +-[-a-zA-Z] ]] || continue
+		[[ $line =~ ^\ \ (-.,|\ \ \ )\ --[a-z] ]] || continue
 		line=${line#"${line%%[! ]*}"}
 		line=${line%%  *}
 		short=
