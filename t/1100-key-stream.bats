@@ -161,5 +161,6 @@ key_of() {
 	rv_need perl
 	perl -e 'print qq({"runId":"r","agentSeq":1,"ordinal":2,"tool":"x","args":{"n":[1,2,3]}}\n) x 300000' >in
 	(ulimit -v 65536 && rv-key --stream <in) | tail -n 1 >last
+	[ -s last ]
 	rv_equal "$(head -n 1 in | rv-key --stream)" "$(cat last)"
 }
