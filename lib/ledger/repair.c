@@ -84,32 +84,43 @@ static int scan_again(struct job *job, struct rv_error *err)
 	return rv_scan_pull(&job->repair->scan, 0, job->fd, err);
 }
 
+static int explain(struct job *job, const struct rv_leftover *leftover, struct rv_error *err)
+{
+	struct rv_scan *scan = &job->repair->scan;
+	const struct rv_copy *copy = &job->copies.items[leftover->copy];
+	struct rv_damage *damage = &scan->damage[leftover->damage];
+	struct rv_repair_result *result = &job->repair->result;
+	enum rv_tail kind;
+
+	if (rv_tail_judge(scan->reader, (struct rv_span){ copy->bytes.data, copy->bytes.len }, &kind, err) != 0)
+		return -1;
+	*result = (struct rv_repair_result){
+		.action = kind == RV_TAIL_TORN ? RV_REPAIR_QUARANTINED : RV_REPAIR_TERMINATED,
+		.offset = damage->place.offset,
+		.bytes = copy->bytes.len,
+	};
+	memcpy(result->sha256, copy->sha256, sizeof result->sha256);
+	job->repair->line = damage->place.line;
+	damage->reason = NULL;
+	return 0;
+}
+
 /* Take the damage that is an interrupted repair's out of the list; what stays is interior damage. */
 static int explain_damage(struct job *job, struct rv_error *err)
 {
 	struct rv_scan *scan = &job->repair->scan;
 	struct rv_leftovers leftovers;
 	size_t kept = 0;
+	int result;
 
 	if (scan->damage_count == 0)
 		return 0;
-	if (rv_leftovers_match(&leftovers, job->fd, scan, &job->copies, err) != 0) {
-		rv_leftovers_release(&leftovers);
-		return -1;
-	}
-	for (size_t i = 0; i < leftovers.count; i++) {
-		const struct rv_copy *copy = &job->copies.items[leftovers.items[i].copy];
-		struct rv_damage *damage = &scan->damage[leftovers.items[i].damage];
-		struct rv_repair_result *result = &job->repair->result;
-
-		damage->reason = NULL;
-		job->repair->line = damage->place.line;
-		*result = (struct rv_repair_result){ .action = RV_REPAIR_QUARANTINED,
-						     .offset = damage->place.offset,
-						     .bytes = copy->bytes.len };
-		memcpy(result->sha256, copy->sha256, sizeof result->sha256);
-	}
+	result = rv_leftovers_match(&leftovers, job->fd, scan, &job->copies, err);
+	for (size_t i = 0; result == 0 && i < leftovers.count; i++)
+		result = explain(job, &leftovers.items[i], err);
 	rv_leftovers_release(&leftovers);
+	if (result != 0)
+		return -1;
 	for (size_t i = 0; i < scan->damage_count; i++) {
 		if (scan->damage[i].reason != NULL)
 			scan->damage[kept++] = scan->damage[i];
@@ -133,18 +144,12 @@ static int foresee_tail(struct job *job, struct rv_error *err)
 	rv_auto_buffer struct rv_buffer tail = RV_BUFFER_INIT;
 	struct rv_repair_result *result = &job->repair->result;
 	struct rv_place at = rv_scan_position(&job->repair->scan, 0);
-	struct rv_reader *reader;
 	enum rv_tail kind;
-	int judged;
 
 	if (at.len == 0)
 		return 0;
-	if (rv_patch_read(job->fd, at.offset, at.offset + at.len, &tail, err) != 0)
-		return -1;
-	reader = rv_reader_new(err);
-	judged = reader == NULL ? -1 : rv_tail_judge(reader, (struct rv_span){ tail.data, tail.len }, &kind, err);
-	rv_reader_free(reader);
-	if (judged != 0)
+	if (rv_patch_read(job->fd, at.offset, at.offset + at.len, &tail, err) != 0 ||
+	    rv_tail_judge(job->repair->scan.reader, (struct rv_span){ tail.data, tail.len }, &kind, err) != 0)
 		return -1;
 	*result = (struct rv_repair_result){
 		.action = kind == RV_TAIL_TORN ? RV_REPAIR_QUARANTINED : RV_REPAIR_TERMINATED,
