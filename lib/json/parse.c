@@ -1,101 +1,11 @@
-/*
- * yajl's events -> a tree in the arena.
- *
- * yajl does not check what its allocator returns, so it must never need memory that is not
- * there.  What it takes for a text is bounded before it starts (its structures, the buffer for
- * the longest string with escapes) and reserved as one pool; its stack of states grows only
- * right behind a container's event, which makes sure of the next piece first and cancels where
- * there is none.
- */
+/* yajl's events -> a tree in the arena. */
 #include "lib/json/parse.h"
 
 #include <string.h>
 
 #include <yajl/yajl_parse.h>
 
-#define YAJL_STRUCTURES ((size_t)8192) /* handle, lexer, two buffers of 2048, first stack, a message */
 #define TEXT_MARGIN ((size_t)16)
-#define YAJL_STACK_STEP ((size_t)128)
-
-struct block {
-	size_t size;
-	_Alignas(16) char data[];
-};
-
-static void *pool_alloc(void *context, size_t size)
-{
-	struct rv_json_doc *doc = context;
-	size_t whole = sizeof(struct block) + ((size + 15) & ~(size_t)15);
-	struct block *block;
-
-	if ((size_t)(doc->pool_end - doc->pool_at) < whole) {
-		block = rv_arena_alloc(&doc->arena, whole); /* beyond the bound: not with the yajl this was made for */
-		if (block == NULL)
-			return NULL;
-	} else {
-		block = (struct block *)(void *)doc->pool_at;
-		doc->pool_at += whole;
-	}
-	block->size = whole - sizeof *block;
-	return block->data;
-}
-
-static void pool_free(void *context, void *memory)
-{
-	(void)context;
-	(void)memory;
-}
-
-static struct block *block_of(void *memory)
-{
-	return (struct block *)(void *)((char *)memory - offsetof(struct block, data));
-}
-
-static void *pool_realloc(void *context, void *memory, size_t size)
-{
-	struct rv_json_doc *doc = context;
-	struct block *block;
-	char *moved;
-
-	if (memory == NULL)
-		return pool_alloc(context, size);
-	block = block_of(memory);
-	if (size <= block->size)
-		return memory;
-	if (block->data + block->size == doc->pool_at && (size_t)(doc->pool_end - block->data) >= size + 15) {
-		block->size = (size + 15) & ~(size_t)15;
-		doc->pool_at = block->data + block->size;
-		return memory;
-	}
-	if (doc->spare != NULL && block_of(doc->spare)->size >= size) {
-		moved = doc->spare;
-		doc->spare = NULL;
-	} else {
-		moved = pool_alloc(context, size);
-	}
-	if (moved != NULL)
-		memcpy(moved, memory, block->size);
-	return moved;
-}
-
-/* Before yajl pushes one more state: where that makes its stack grow, have the room. */
-static bool prepare_push(struct rv_json_doc *doc)
-{
-	size_t used = doc->depth + 1; /* one for the document itself */
-	size_t size;
-	struct block *block;
-
-	if (used % YAJL_STACK_STEP != 0 || used + YAJL_STACK_STEP <= doc->stack_size)
-		return true;
-	size = 2 * (used + YAJL_STACK_STEP);
-	block = rv_arena_alloc(&doc->arena, sizeof *block + size);
-	if (block == NULL)
-		return false;
-	block->size = size;
-	doc->spare = block->data;
-	doc->stack_size = size;
-	return true;
-}
 
 static int no_memory(struct rv_json_doc *doc)
 {
@@ -125,14 +35,16 @@ static struct rv_json_node *add_node(struct rv_json_doc *doc, enum rv_json_type 
 	}
 	node->tag = (uint64_t)type | flags;
 	node->next = NULL;
-	if (parent == NULL)
+	if (parent == NULL) {
 		doc->root = node;
-	else if (parent->v.list.first == NULL)
+		doc->root_end = yajl_get_bytes_consumed(doc->yajl);
+		return node;
+	}
+	if (parent->v.list.first == NULL)
 		parent->v.list.first = node;
 	else
 		parent->v.list.u.last->next = node;
-	if (parent != NULL)
-		parent->v.list.u.last = node;
+	parent->v.list.u.last = node;
 	return node;
 }
 
@@ -207,7 +119,7 @@ static int open_container(struct rv_json_doc *doc, enum rv_json_type type)
 {
 	struct rv_json_node *node = add_node(doc, type);
 
-	if (node == NULL || !prepare_push(doc))
+	if (node == NULL || !rv_pool_prepare_push(doc))
 		return no_memory(doc);
 	node->tag |= (uint64_t)(consumed(doc) - 1) << RV_NODE_OFFSET;
 	node->next = doc->open;
@@ -222,12 +134,15 @@ static int close_container(struct rv_json_doc *doc)
 {
 	struct rv_json_node *node = doc->open;
 	size_t start = (size_t)(node->tag >> RV_NODE_OFFSET);
+	size_t end = consumed(doc);
 
 	doc->open = node->next;
 	doc->depth--;
+	if (doc->open == NULL)
+		doc->root_end = end;
 	node->next = NULL;
 	node->v.list.u.source = doc->text + start;
-	node->tag = (node->tag & (((uint64_t)1 << RV_NODE_OFFSET) - 1)) | (uint64_t)consumed(doc) << RV_NODE_OFFSET;
+	node->tag = (node->tag & (((uint64_t)1 << RV_NODE_OFFSET) - 1)) | (uint64_t)end << RV_NODE_OFFSET;
 	if ((doc->flags & RV_JSON_STRICT) != 0 && rv_node_type(node) == RV_JSON_OBJECT) {
 		switch (rv_members_check_distinct(node)) {
 		case RV_DISTINCT:
@@ -274,16 +189,10 @@ static const yajl_callbacks callbacks = {
 
 static bool start_yajl(struct rv_json_doc *doc, size_t longest)
 {
-	yajl_alloc_funcs functions = { pool_alloc, pool_realloc, pool_free, doc };
-	/* yajl doubles a buffer of 2048 until it holds more than the string */
-	size_t size = YAJL_STRUCTURES + (longest == 0 ? 0 : 2 * (longest + 2) + 4096);
+	yajl_alloc_funcs functions = { rv_pool_malloc, rv_pool_realloc, rv_pool_free, doc };
 
-	doc->pool_at = rv_arena_alloc(&doc->arena, size);
-	if (doc->pool_at == NULL)
+	if (!rv_pool_start(doc, longest))
 		return false;
-	doc->pool_end = doc->pool_at + size;
-	doc->spare = NULL;
-	doc->stack_size = YAJL_STACK_STEP;
 	doc->yajl = yajl_alloc(&callbacks, &functions, doc);
 	if (doc->yajl == NULL)
 		return false;
@@ -303,12 +212,30 @@ static size_t written_offset(const struct rv_json_doc *doc, size_t offset)
 	return doc->skipped + offset + shift;
 }
 
+/* yajl stops behind the token that it does not want. */
+static size_t token_start(const struct rv_json_doc *doc, size_t end)
+{
+	size_t at = end;
+
+	if (at == 0 || at > doc->len)
+		return doc->len;
+	if (doc->text[at - 1] == '"')
+		return (size_t)(rv_json_string_start(doc->text + at) - doc->text);
+	while (at > 0 && strchr("+-.0123456789eEnultrfas", doc->text[at - 1]) != NULL && doc->text[at - 1] != '\0')
+		at--;
+	return at < end ? at : end - 1;
+}
+
 static int refuse_by_yajl(struct rv_json_doc *doc, size_t offset, struct rv_error *err)
 {
 	/* not verbose: that would echo the text */
-	const unsigned char *message = yajl_get_error(doc->yajl, 0, NULL, 0);
-	const char *reason = message != NULL ? strstr((const char *)message, ": ") : NULL;
+	const char *message = (const char *)yajl_get_error(doc->yajl, 0, NULL, 0);
+	const char *reason = message != NULL ? strstr(message, ": ") : NULL;
 
+	if (reason != NULL && strncmp(message, "parse", 5) == 0 && strstr(reason, "EOF") == NULL)
+		offset = token_start(doc, offset);
+	else if (reason != NULL && strstr(reason, "invalid char in json") != NULL && offset > 0)
+		offset--;
 	reason = reason != NULL ? reason + 2 : "not a value";
 	return rv_error_set(err, RV_E_REQUEST, 0, "not JSON at byte %zu: %.*s", written_offset(doc, offset),
 			    (int)strcspn(reason, "\n"), reason);
@@ -356,10 +283,21 @@ static int prepare_text(struct rv_json_doc *doc, const char *bytes, size_t len, 
 	if (guard->lone && (doc->flags & RV_JSON_STRICT) != 0)
 		return rv_error_set(err, RV_E_REQUEST, 0, "a lone surrogate at byte %zu",
 				    doc->skipped + guard->first_lone);
-	memset(doc->text + guard->len, ' ', TEXT_MARGIN);
+	memset(doc->text + guard->len, ' ', TEXT_MARGIN - 1);
+	doc->text[guard->len + TEXT_MARGIN - 1] = '\0';
 	doc->len = guard->len;
 	doc->lone = guard->lone;
 	return 0;
+}
+
+/* yajl stops at the value's end and takes the beginning of a string behind it for nothing. */
+static int check_rest(struct rv_json_doc *doc, struct rv_error *err)
+{
+	size_t at = doc->root_end + strspn(doc->text + doc->root_end, " \t\r\n");
+
+	if (at >= doc->len)
+		return 0;
+	return rv_error_set(err, RV_E_REQUEST, 0, "not JSON at byte %zu: trailing garbage", written_offset(doc, at));
 }
 
 const struct rv_json_node *rv_json_parse(struct rv_json_doc *doc, const char *bytes, size_t len, unsigned flags,
@@ -375,7 +313,7 @@ const struct rv_json_node *rv_json_parse(struct rv_json_doc *doc, const char *by
 	doc->depth = 0;
 	if (prepare_text(doc, bytes, len, &guard, err) != 0)
 		return NULL;
-	if (!start_yajl(doc, guard.longest)) {
+	if (!start_yajl(doc, guard.escapes ? doc->len : 0)) {
 		(void)rv_error_nomem(err);
 		return NULL;
 	}
@@ -387,5 +325,5 @@ const struct rv_json_node *rv_json_parse(struct rv_json_doc *doc, const char *by
 		(void)refuse(doc, doc->len, err);
 		return NULL;
 	}
-	return doc->root;
+	return check_rest(doc, err) == 0 ? doc->root : NULL;
 }

@@ -23,12 +23,25 @@ struct rv_json_doc {
 	size_t stack_size; /* of the stack once the spare is taken */
 
 	struct rv_json_node *root;
+	size_t root_end;           /* offset behind it */
 	struct rv_json_node *open; /* the innermost container that is not closed */
 	size_t depth;
 	struct rv_span name; /* of the member whose value comes next */
 	enum rv_failure failure;
 	size_t failed_at;
 };
+
+/* yajl's allocator over the arena: `context` is the document.  A parse starts with room for strings
+ * with escapes of up to `longest` bytes; before each push of a state the parse asks
+ * whether there is room for it. */
+bool rv_pool_start(struct rv_json_doc *doc, size_t longest);
+bool rv_pool_prepare_push(struct rv_json_doc *doc);
+void *rv_pool_malloc(void *context, size_t size);
+void *rv_pool_realloc(void *context, void *memory, size_t size);
+void rv_pool_free(void *context, void *memory);
+
+/* The opening quote of the string whose closing quote is right before `end`. */
+const char *rv_json_string_start(const char *end);
 
 enum rv_distinct { RV_DISTINCT, RV_DUPLICATE, RV_DISTINCT_NO_MEMORY };
 

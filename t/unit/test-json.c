@@ -51,7 +51,7 @@ static const struct rv_json_node *parse(const char *text)
 	return rv_json_parse(doc, text, strlen(text), RV_JSON_DEFAULT, &err);
 }
 
-/* NULL for want: must be refused by canonical form alone. */
+/* A null for want: canonical form must refuse a number. */
 static bool check_document(struct rv_span input, bool accept, const struct rv_json_node *want)
 {
 	rv_auto_buffer struct rv_buffer out = RV_BUFFER_INIT;
@@ -78,14 +78,22 @@ static void test_documents(void)
 		return;
 	while (next_line(&text, &at, &line)) {
 		rv_auto_buffer struct rv_buffer input = RV_BUFFER_INIT;
+		rv_auto_buffer struct rv_buffer out = RV_BUFFER_INIT;
 		const struct rv_json_node *root = rv_json_parse(vector, line.data, line.len, RV_JSON_DEFAULT, &err);
 		struct rv_span encoded = root != NULL ? rv_json_string(rv_json_get(root, "inputBase64")) : RV_SPAN("?");
+		const struct rv_json_node *want = root != NULL ? rv_json_get(root, "canonical") : NULL;
 		bool good = root != NULL && rv_base64_decode(&input, encoded.data, encoded.len, &err) == 0 &&
 			    check_document((struct rv_span){ input.data, input.len },
 					   rv_json_type(rv_json_get(root, "accept")) == RV_JSON_TRUE,
-					   rv_json_get(root, "canonical"));
+					   want);
 
-		tap_ok(good, "json.jsonl line %d", ++number);
+		/* The last one is 5000 arrays and nothing in them: its form is not recorded. */
+		if (++number == 203)
+			good = rv_json_parse(doc, input.data, input.len, RV_JSON_DEFAULT, &err) != NULL &&
+			       rv_json_canonical(rv_json_parse(doc, input.data, input.len, RV_JSON_DEFAULT, &err), &out,
+						 &err) == 0 &&
+			       is(&out, (struct rv_span){ input.data, input.len });
+		tap_ok(good, "json.jsonl line %d", number);
 	}
 	tap_ok(number == 203, "all 203 documents were seen");
 	rv_json_doc_free(vector);
@@ -376,8 +384,10 @@ static void test_refusals(void)
 	REFUSED("[\f]", 1);
 	REFUSED("\"\\ud800\\ud800\" \x01", 15);
 	REFUSED("\xEF\xBB\xBF{}", 0);
-	REFUSED("1 2", 3);
-	REFUSED("{}{}", 3);
+	REFUSED("1 2", 2);
+	REFUSED("1 \"a\\\"b\" ", 2);
+	REFUSED("[1 true]", 3);
+	REFUSED("{}{}", 2);
 	REFUSED("[1\0]", 2);
 	tap_ok(rv_json_parse(doc, "\xEF\xBB\xBF{}", 5, RV_JSON_BOM, &err) != NULL, "one byte order mark where allowed");
 	tap_ok(rv_json_parse(doc, "\xEF\xBB\xBF\xEF\xBB\xBF{}", 8, RV_JSON_BOM, &err) == NULL, "but not two");
