@@ -1,0 +1,76 @@
+# The examples of the pages and of the README run as they are written.
+load helper
+
+# The tools and files that the examples speak of.
+setup() {
+	mkdir example
+	cd example || return
+	printf '#!/bin/sh\nread -r line\nprintf "%%s\\n" "$line" >>"%s/charged"\necho "{\\"receipt\\":1}"\n' "$PWD" >charge
+	printf '#!/bin/sh\nread -r line\n[ "$TOKEN" = t0p ] || exit 1\necho null\n' >send
+	printf '#!/bin/sh\necho "{\\"TOKEN\\":\\"t0p\\"}"\n' >mint-token
+	printf '#!/bin/sh\nread -r line\necho 3\n' >sum
+	chmod +x charge send mint-token sum
+	echo '{"invoice":"2026-0412","cents":1999}' >invoice.json
+	echo '{"to":"someone@example.org"}' >letter.json
+	rv-key --new-run mail.run
+	: >effects.jsonl
+	: >effects.w1.jsonl
+}
+
+# page_commands PAGE: a file command.N for each "$ " command of its EXAMPLES, and expect.N for the
+# output that the page shows after it, if it shows any.
+page_commands() {
+	awk '
+		/^\.Sh/ { on = $0 == ".Sh EXAMPLES" }
+		/^\.Ed/ { more = 0 }
+		!on || /^\./ { next }
+		{ gsub(/\\e/, "\\") }
+		/^\$ / {
+			n++
+			sub(/^\$ /, "")
+			print >("command." n)
+			more = /(\\|\|)$/
+			next
+		}
+		n && more { print >("command." n); more = /(\\|\|)$/; next }
+		n && NF { print >("expect." n) }' "$1"
+}
+
+# Run them in order; each must succeed, and print what the page shows.
+run_commands() {
+	local n=1 status
+
+	while [ -e "command.$n" ]; do
+		status=0
+		bash -o pipefail "command.$n" >"got.$n" 2>err || status=$?
+		[ "$status" -eq 0 ] || rv_die "exit $status: $(cat "command.$n" err)"
+		[ ! -e "expect.$n" ] || diff -u "expect.$n" "got.$n"
+		n=$((n + 1))
+	done
+	rm -f command.* expect.*
+	echo $((n - 1)) >count
+}
+
+@test "each example of each page" {
+	rv_need jq
+	for program in $(rv_programs); do
+		page_commands "$RV_SRC/man/$program.1"
+		run_commands
+		[ "$(cat count)" -ge 2 ] || rv_die "man/$program.1 has $(cat count) examples"
+		rm -f invoices.run
+	done
+}
+
+@test "the README's first example, twice: the same key" {
+	sed -n '/^```sh$/,/^```$/p' "$RV_SRC/README.md" | sed '/^```/d' >readme.sh
+	[ "$(grep -c '^rv-' readme.sh)" -eq 3 ]
+	bash -e readme.sh
+	rv_equal 1 "$(wc -l <charged)"
+	rv_equal 2 "$(wc -l <effects.jsonl)"
+	# Unchanged, as it says, but for the run file, which is there.
+	sed '/--new-run/d' readme.sh >again.sh
+	bash -e again.sh
+	rv_equal 2 "$(wc -l <charged)"
+	rv_equal 1 "$(sort -u charged | wc -l)" 'different requests'
+	rv_equal 1 "$(jq -r .idempotencyKey effects.jsonl | sort -u | wc -l)" 'different keys'
+}
