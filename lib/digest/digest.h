@@ -1,7 +1,6 @@
 /*
  * SHA-256 (FIPS 180-4), base64 (RFC 4648, section 4) and random identifiers (RFC 9562,
- * version 4).  This room is the only one that knows libcrypto; an algorithm is fetched once
- * and late, since a fetch costs more than a whole dispatch.
+ * version 4).  This room is the only one that knows libcrypto.
  */
 #ifndef RV_DIGEST_DIGEST_H
 #define RV_DIGEST_DIGEST_H

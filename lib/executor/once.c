@@ -312,7 +312,14 @@ static void on_signal(struct rv_watch *watch, uint32_t events)
 	}
 }
 
-/* From the start, so that none is lost; one that was ignored when we were started (nohup) stays so. */
+static void settle_signals(void)
+{
+	(void)signal(SIGPIPE, SIG_IGN); /* a tool that does not read its input is no reason to die */
+	(void)signal(SIGCHLD, SIG_DFL); /* ignored, children would be reaped behind our back */
+}
+
+/* From here on an end is an abort that is written down.  Not before: while input is still being read a
+ * signal simply ends the program.  One that was ignored when we were started (nohup) stays so. */
 static void block_signals(sigset_t *ours)
 {
 	static const int ends[] = { SIGTERM, SIGINT, SIGHUP };
@@ -325,8 +332,6 @@ static void block_signals(sigset_t *ours)
 			(void)sigaddset(ours, ends[i]);
 	}
 	(void)sigprocmask(SIG_BLOCK, ours, NULL);
-	(void)signal(SIGPIPE, SIG_IGN); /* a tool that does not read its input is no reason to die */
-	(void)signal(SIGCHLD, SIG_DFL); /* ignored, children would be reaped behind our back */
 }
 
 static int watch_signals(struct session *session, const sigset_t *ours, struct rv_error *err)
@@ -379,9 +384,12 @@ static int run(struct session *session, struct rv_error *err)
 {
 	sigset_t ours;
 
+	settle_signals();
+	if (start_slots(session, err) != 0 || rv_loop_init(&session->loop, err) != 0 || build_call(session, err) != 0 ||
+	    build_executor(session, err) != 0)
+		return -1;
 	block_signals(&ours);
-	if (start_slots(session, err) != 0 || rv_loop_init(&session->loop, err) != 0 ||
-	    watch_signals(session, &ours, err) != 0 || build_call(session, err) != 0 || build_executor(session, err) != 0)
+	if (watch_signals(session, &ours, err) != 0)
 		return -1;
 	if (rv_loop_turn(&session->loop, 0, err) != 0) /* a signal so far: nothing was begun */
 		return -1;

@@ -13,6 +13,8 @@
 
 #include "lib/base/cleanup.h"
 
+#define STACK_SIZE ((size_t)64 * 1024) /* a few calls deep; freed as soon as the exec has happened */
+
 /* exec resets handlers but neither an ignored signal nor the mask: signal(7). */
 static void reset_signals(void)
 {
@@ -42,23 +44,22 @@ static int place_stdio(const int stdio[3])
 	return 0;
 }
 
-static int set_up(const struct rv_launch *launch, pid_t parent)
+static int set_up(const struct rv_launch *launch)
 {
 	if (setsid() < 0 && errno != EPERM)
 		return -1;
 	if (place_stdio(launch->stdio) != 0)
 		return -1;
-	/* CLOEXEC and not close: the report pipe must live until the exec */
 	if (syscall(SYS_close_range, 3U, UINT_MAX, CLOSE_RANGE_CLOEXEC) != 0)
 		return -1;
 	if (launch->own_mounts)
-		(void)unshare(CLONE_NEWNS); /* only an ordinary worker cannot, and then no tool can mount either */
+		(void)unshare(CLONE_NEWNS); /* where a worker cannot, no tool can mount either */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return -1;
 	if (launch->guarded_by_parent) {
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
 			return -1;
-		if (getppid() != parent) { /* it died before the line above */
+		if (getppid() != launch->parent) { /* it died before the line above */
 			errno = ESRCH;
 			return -1;
 		}
@@ -67,55 +68,37 @@ static int set_up(const struct rv_launch *launch, pid_t parent)
 	return 0;
 }
 
-static void child_main(const struct rv_launch *launch, pid_t parent, int report)
+static int child_main(void *data)
 {
-	struct rv_launch_report failure = { .step = RV_START_SETUP, .errnum = 0 };
+	struct rv_launch *launch = data;
 
-	if (set_up(launch, parent) == 0) {
-		failure.step = RV_START_CWD;
-		if (launch->cwd == NULL || chdir(launch->cwd) == 0) {
-			failure.step = RV_START_EXEC;
+	launch->step = RV_START_SETUP;
+	if (set_up(launch) == 0) {
+		launch->step = RV_START_CWD;
+		if (chdir(launch->cwd) == 0) {
 			reset_signals();
+			launch->step = RV_START_OK; /* before the exec: behind it there is nobody to say so */
 			(void)execve(launch->path, launch->argv, launch->envp);
+			launch->step = RV_START_EXEC;
 		}
 	}
-	failure.errnum = errno;
-	while (write(report, &failure, sizeof failure) < 0 && errno == EINTR)
-		;
+	launch->errnum = errno;
 	_exit(127);
 }
 
-pid_t rv_launch(const struct rv_launch *launch, int *report)
+pid_t rv_launch(struct rv_launch *launch)
 {
-	int ends[2];
-	pid_t parent = getpid();
+	rv_auto_free char *stack = aligned_alloc(16, STACK_SIZE);
 	pid_t pid;
 
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+	if (stack == NULL)
 		return -1;
-	pid = fork();
-	if (pid == 0)
-		child_main(launch, parent, ends[1]);
-	(void)close(ends[1]);
-	if (pid < 0) {
-		int saved = errno;
-
-		(void)close(ends[0]);
-		errno = saved;
-		return -1;
+	launch->parent = getpid();
+	launch->step = RV_START_FORK;
+	pid = clone(child_main, stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, launch);
+	if (pid > 0 && launch->step == RV_START_FORK) { /* killed before its first step */
+		launch->step = RV_START_SETUP;
+		launch->errnum = EINTR;
 	}
-	*report = ends[0];
 	return pid;
-}
-
-int rv_launch_report(int report, struct rv_launch_report *failure)
-{
-	ssize_t n;
-
-	do
-		n = read(report, failure, sizeof *failure);
-	while (n < 0 && errno == EINTR);
-	if (n < 0 && errno == EAGAIN)
-		return 0;
-	return n == (ssize_t)sizeof *failure ? -1 : 1;
 }

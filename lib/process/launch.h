@@ -1,13 +1,14 @@
 /*
- * The tool's side between fork and exec.  A step that fails is reported as {step, errno} on a
- * CLOEXEC pipe, so that a set-up failure is never taken for the tool's own status; end of file
- * without a report means that the exec happened.  Private to lib/process.
+ * The tool's side between clone and exec.  The child shares the worker's memory until it execs or exits
+ * (CLONE_VM | CLONE_VFORK, as posix_spawn does: no page table is copied), so a step that fails is left
+ * in `failure`, and a set-up failure is never taken for the tool's own status.  The worker stands still
+ * meanwhile; should an exec hang (a dead network file system), the host's own backstop kills the worker,
+ * and with it the namespace.  Private to lib/process.
  */
 #ifndef RV_PROCESS_LAUNCH_H
 #define RV_PROCESS_LAUNCH_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "lib/process/wire.h"
@@ -20,17 +21,14 @@ struct rv_launch {
 	int stdio[3];
 	bool own_mounts; /* its own mount namespace, so that the slot's stays as it is */
 	bool guarded_by_parent; /* PDEATHSIG: where no namespace does it */
+	/* filled in */
+	pid_t parent;
+	int step;   /* enum rv_start_step that failed, RV_START_OK where the exec happened */
+	int errnum;
 };
 
-struct rv_launch_report {
-	int32_t step;
-	int32_t errnum;
-};
-
-/* fork; the child never returns.  *report is the reading end, non-blocking.  -1 with errno. */
-pid_t rv_launch(const struct rv_launch *launch, int *report);
-
-/* The report: 1 exec happened, 0 not known yet, -1 failed and *failure is set. */
-int rv_launch_report(int report, struct rv_launch_report *failure);
+/* Start it; the pid, which is to be reaped also where launch->step says that it failed.  -1 with errno
+ * where there is no child at all. */
+pid_t rv_launch(struct rv_launch *launch);
 
 #endif

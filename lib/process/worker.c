@@ -48,7 +48,6 @@ struct worker {
 	char armed[RV_WIRE_PATH_MAX]; /* "" or a directory to remove if the host dies now */
 	/* the run */
 	pid_t tool; /* -1: none */
-	int report; /* -1: known */
 	int64_t started_us;
 	int64_t deadline_ms; /* monotonic; of the tool, then of the grace */
 	int64_t grace_ms;
@@ -142,9 +141,6 @@ static void finish(struct worker *worker)
 {
 	worker->done.duration_us = rv_clock_mono_us() - worker->started_us;
 	worker->done.survivors = end_all(worker);
-	if (worker->report >= 0)
-		(void)close(worker->report);
-	worker->report = -1;
 	worker->tool = -1;
 	/* from here on this process must outlive the host for as long as a removal takes */
 	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
@@ -183,24 +179,13 @@ static void run(struct worker *worker, const struct rv_wire_message *message, in
 	launch.cwd = view.cwd;
 	launch.argv = view.argv;
 	launch.envp = view.envp;
-	worker->tool = rv_launch(&launch, &worker->report);
+	worker->tool = rv_launch(&launch);
 	if (worker->tool < 0)
 		fail_start(worker, RV_START_FORK, errno);
+	else if (launch.step != RV_START_OK)
+		fail_start(worker, launch.step, launch.errnum);
 	explicit_bzero(view.memory, message->plan_length); /* credentials are in it */
 	free(view.memory);
-}
-
-static void read_report(struct worker *worker)
-{
-	struct rv_launch_report failure;
-	int known = rv_launch_report(worker->report, &failure);
-
-	if (known == 0)
-		return;
-	(void)close(worker->report);
-	worker->report = -1;
-	if (known < 0)
-		fail_start(worker, failure.step, failure.errnum);
 }
 
 /* What is decided first is the reason for the end. */
@@ -246,14 +231,6 @@ static void on_children(struct worker *worker)
 		;
 	if (reap_some(worker, &none_left) == 0)
 		return;
-	if (worker->report >= 0) { /* it is dead: what it had to report is in the pipe */
-		struct rv_launch_report failure;
-
-		if (rv_launch_report(worker->report, &failure) < 0) {
-			worker->done.step = failure.step;
-			worker->done.errnum = failure.errnum;
-		}
-	}
 	finish(worker);
 }
 
@@ -312,19 +289,16 @@ static int on_message(struct worker *worker)
 
 static int turn(struct worker *worker)
 {
-	struct pollfd ready[3] = {
+	struct pollfd ready[2] = {
 		{ .fd = worker->socket, .events = POLLIN },
 		{ .fd = worker->children, .events = POLLIN },
-		{ .fd = worker->report, .events = POLLIN },
 	};
 	int wait = worker->tool > 0 ? rv_clock_left_ms(worker->deadline_ms) : -1;
 
-	if (poll(ready, 3, wait) < 0)
+	if (poll(ready, 2, wait) < 0)
 		return errno == EINTR ? 0 : -1;
 	if (ready[0].revents != 0 && on_message(worker) != 0)
 		return -1;
-	if (worker->report >= 0 && ready[2].revents != 0)
-		read_report(worker);
 	if (ready[1].revents != 0 && worker->tool > 0)
 		on_children(worker);
 	if (worker->tool > 0 && rv_clock_left_ms(worker->deadline_ms) == 0)
@@ -388,7 +362,7 @@ static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 
 int rv_worker_main(void *setup)
 {
-	struct worker worker = { .tool = -1, .report = -1, .armed = "" };
+	struct worker worker = { .tool = -1, .armed = "" };
 
 	if (begin(&worker, setup) != 0)
 		return 125;
