@@ -99,3 +99,17 @@ ended() {
 children() {
 	cat "/proc/$1/task/$1/children"
 }
+
+running_tool() {
+	[ "$(alive "$1")" -gt 0 ]
+}
+
+# rv_exec_of PID: the rv-exec that a background function of this shell runs.
+rv_exec_of() {
+	local pid
+
+	for pid in "$1" $(children "$1"); do
+		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" != rv-exec ] || { echo "$pid"; return; }
+	done
+	rv_die "no rv-exec under $1"
+}
