@@ -4,13 +4,20 @@
 # no second list to keep.  An option's argument that reads a|b|c offers these words, FILE and
 # DIR offer names; after the first operand, or --, names and commands.
 
-# _rv_options PROGRAM: a line for each option: the name, then its argument if it takes one.
+# _rv_options PROGRAM: a line for each option: the name, then its argument if it takes one.  In
+# --help one space comes before an argument, and two or more before the text.
 _rv_options() {
-	"$1" --help 2>/dev/null | while read -r first second third _; do
-		case $first in
-		-?,) printf '%s %s\n%s %s\n' "${first%,}" "${third%% *}" "$second" "${third%% *}" ;;
-		--?*) printf '%s %s\n' "$first" "$second" ;;
-		esac
+	local line short name
+
+	"$1" --help 2>/dev/null | while IFS= read -r line; do
+		[[ $line =~ ^\ \ (-.,|\ \ \ )\ --[a-z] ]] || continue
+		line=${line#"${line%%[! ]*}"}
+		line=${line%%  *}
+		short=
+		[[ $line == -?,* ]] && short=${line%%,*} && line=${line#*, }
+		name=${line%% *}
+		printf '%s\n' "$line"
+		[[ -z $short ]] || printf '%s\n' "$short${line#"$name"}"
 	done
 }
 
@@ -20,22 +27,26 @@ _rv_argument() {
 
 	while read -r name argument; do
 		if [[ $name == "$1" ]]; then
-			# A help text starts in lower case; an argument is upper case or a choice.
-			[[ $argument == *[A-Z]* || $argument == *'|'* ]] && printf '%s\n' "$argument"
+			printf '%s\n' "$argument"
 			return
 		fi
 	done
 }
 
+# A choice is of words and of what it names in capitals: tail|inherit|FILE.
 _rv_offer() {
-	local argument=$1 cur=$2
+	local cur=$2 part parts
 
-	case $argument in
-	*'|'*) mapfile -t COMPREPLY < <(compgen -W "${argument//|/ }" -- "$cur") ;;
-	DIR) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-	*FILE* | PATH) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-	*) COMPREPLY=() ;;
-	esac
+	COMPREPLY=()
+	IFS='|' read -ra parts <<<"$1"
+	for part in "${parts[@]}"; do
+		case $part in
+		DIR) mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$cur") ;;
+		FILE) mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$cur") ;;
+		*[A-Z]*) ;;
+		*) [[ $part != "$cur"* ]] || COMPREPLY+=("$part") ;;
+		esac
+	done
 }
 
 # Is the word being completed behind the options?  Prints how many operands come before it.

@@ -40,6 +40,10 @@ offers() {
 	rv_equal $'power\nprocess' "$(offers rv-exec --durability =)"
 }
 
+@test "a choice of words or a file offers both" {
+	rv_equal $'inherit\none.json\nsub\ntail' "$(offers rv-exec --tool-stderr '')"
+}
+
 @test "FILE offers files, DIR directories, a number nothing" {
 	rv_equal $'one.json\nsub' "$(offers rv-exec --args-file '')"
 	rv_equal 'sub' "$(offers rv-exec --workdir-base '')"

@@ -41,6 +41,8 @@ char *rv_buffer_reserve(struct rv_buffer *buf, size_t len)
 
 		while (want - buf->len < len)
 			want *= 2; /* max is below 2^41: no overflow */
+		if (want > max)
+			want = max; /* still enough: see above */
 		grown = realloc(buf->data, want);
 		if (grown == NULL) {
 			buf->failed = true;
@@ -57,7 +59,7 @@ void rv_buffer_commit(struct rv_buffer *buf, size_t len)
 	buf->len += len;
 }
 
-void rv_buffer_add(struct rv_buffer *buf, const void *bytes, size_t len)
+void rv_buffer_add_slowly(struct rv_buffer *buf, const void *bytes, size_t len)
 {
 	char *room;
 
@@ -68,11 +70,6 @@ void rv_buffer_add(struct rv_buffer *buf, const void *bytes, size_t len)
 		memcpy(room, bytes, len);
 		buf->len += len;
 	}
-}
-
-void rv_buffer_add_byte(struct rv_buffer *buf, char byte)
-{
-	rv_buffer_add(buf, &byte, 1);
 }
 
 void rv_buffer_add_string(struct rv_buffer *buf, const char *text)

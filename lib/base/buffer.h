@@ -13,13 +13,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "lib/base/error.h"
 
 struct rv_buffer {
 	char *data; /* owned; NULL while empty and unallocated */
 	size_t len;
-	size_t cap;
+	size_t cap; /* never above max */
 	size_t max; /* bytes; 0 means RV_BUFFER_MAX */
 	bool failed;
 };
@@ -31,8 +32,24 @@ void rv_buffer_init(struct rv_buffer *buf, size_t max);
 void rv_buffer_release(struct rv_buffer *buf); /* frees; the buffer is empty and usable again */
 void rv_buffer_clear(struct rv_buffer *buf);   /* empties, keeps the memory, forgets a failure */
 
-void rv_buffer_add(struct rv_buffer *buf, const void *bytes, size_t len);
-void rv_buffer_add_byte(struct rv_buffer *buf, char byte);
+void rv_buffer_add_slowly(struct rv_buffer *buf, const void *bytes, size_t len);
+
+/* Writers append a few bytes at a time, so what fits is added in place. */
+static inline void rv_buffer_add(struct rv_buffer *buf, const void *bytes, size_t len)
+{
+	if (len != 0 && len <= buf->cap - buf->len && !buf->failed) {
+		memcpy(buf->data + buf->len, bytes, len);
+		buf->len += len;
+	} else {
+		rv_buffer_add_slowly(buf, bytes, len);
+	}
+}
+
+static inline void rv_buffer_add_byte(struct rv_buffer *buf, char byte)
+{
+	rv_buffer_add(buf, &byte, 1);
+}
+
 void rv_buffer_add_string(struct rv_buffer *buf, const char *text);
 void rv_buffer_printf(struct rv_buffer *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -131,12 +133,74 @@ int rv_io_read_file(const char *path, struct rv_buffer *out, struct rv_error *er
 	return 0;
 }
 
-int rv_io_sync_parent(const char *path, struct rv_error *err)
+static char *parent_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	rv_auto_free char *dir = slash == NULL ? strdup(".")
-			       : slash == path ? strdup("/")
-					       : strndup(path, (size_t)(slash - path));
+
+	if (slash == NULL)
+		return strdup(".");
+	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static int fill(int fd, const void *bytes, size_t len, bool sync, struct rv_error *err)
+{
+	if (rv_io_write_all(fd, bytes, len, err) != 0)
+		return -1;
+	if (sync && fsync(fd) != 0)
+		return rv_error_set(err, RV_E_IO, errno, "fsync");
+	return 0;
+}
+
+/* By a nameless file that gets its name when it is whole.  1 made, 0 the name is taken, -1 error,
+ * -2 not possible here (the file system, or no /proc). */
+static int create_nameless(const char *path, const void *bytes, size_t len, mode_t mode, bool sync, struct rv_error *err)
+{
+	rv_auto_free char *dir = parent_of(path);
+	rv_auto_fd int fd = -1;
+	char self[64];
+
+	if (dir == NULL)
+		return rv_error_nomem(err);
+	fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+	if (fd < 0)
+		return -2;
+	if (fill(fd, bytes, len, sync, err) != 0)
+		return rv_error_wrap(err, "create %s", path);
+	(void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+	if (linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
+		return 1;
+	return errno == EEXIST ? 0 : -2;
+}
+
+static int create_named(const char *path, const void *bytes, size_t len, mode_t mode, bool sync, struct rv_error *err)
+{
+	rv_auto_fd int fd = -1;
+
+	do
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		return errno == EEXIST ? 0 : rv_error_set(err, RV_E_IO, errno, "create %s", path);
+	if (fill(fd, bytes, len, sync, err) == 0)
+		return 1;
+	(void)unlink(path);
+	return rv_error_wrap(err, "create %s", path);
+}
+
+int rv_io_create(const char *path, const void *bytes, size_t len, mode_t mode, bool sync, struct rv_error *err)
+{
+	int made = create_nameless(path, bytes, len, mode, sync, err);
+
+	if (made == -2)
+		made = create_named(path, bytes, len, mode, sync, err);
+	if (made == 1 && sync && rv_io_sync_parent(path, err) != 0)
+		return -1;
+	return made;
+}
+
+int rv_io_sync_parent(const char *path, struct rv_error *err)
+{
+	rv_auto_free char *dir = parent_of(path);
 	rv_auto_fd int fd = -1;
 
 	if (dir == NULL)
@@ -198,11 +262,16 @@ int rv_io_lock_probe(int fd, off_t at, off_t len, struct rv_error *err)
 
 int rv_io_lease(int fd, struct rv_error *err)
 {
-	if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0)
+	if (fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0)
 		return 1;
 	if (errno == EAGAIN || errno == EWOULDBLOCK)
 		return 0;
 	return rv_error_set(err, RV_E_IO, errno, "lease");
+}
+
+bool rv_io_lease_is_quiet(int fd)
+{
+	return fcntl(fd, F_GETLEASE) == F_WRLCK;
 }
 
 int rv_io_lease_end(int fd, struct rv_error *err)

@@ -30,6 +30,11 @@ int rv_io_pread_all(int fd, void *bytes, size_t len, off_t at, struct rv_error *
 /* A whole file by name; "-" is standard input. */
 int rv_io_read_file(const char *path, struct rv_buffer *out, struct rv_error *err);
 
+/* A new file (O_EXCL, no link followed) with these bytes: where the file system can, it appears with all
+ * of them or not at all, also after SIGKILL.  With `sync` they are on disk before it appears and its
+ * directory afterwards.  1 made, 0 the name is taken, -1 error. */
+int rv_io_create(const char *path, const void *bytes, size_t len, mode_t mode, bool sync, struct rv_error *err);
+
 /* fsync the directory that holds `path`. */
 int rv_io_sync_parent(const char *path, struct rv_error *err);
 
@@ -42,8 +47,11 @@ int rv_io_unlock(int fd, off_t at, off_t len, struct rv_error *err);
 int rv_io_lock_probe(int fd, off_t at, off_t len, struct rv_error *err);
 
 /* A write lease (fcntl(2), F_SETLEASE): had only while nobody else has the file open, and
- * then every new open waits.  1 got, 0 others have it open, -1 error (RV_E_IO; not supported). */
+ * then every new open waits.  1 got, 0 others have it open, -1 error (RV_E_IO; not supported).
+ * An open that waits is told by SIGURG, whose default is to be ignored, and not by SIGIO, which kills. */
 int rv_io_lease(int fd, struct rv_error *err);
+/* Is it held, and nobody waits for its end? */
+bool rv_io_lease_is_quiet(int fd);
 int rv_io_lease_end(int fd, struct rv_error *err);
 
 #endif

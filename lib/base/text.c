@@ -55,6 +55,17 @@ static size_t utf8_step(const unsigned char *at, size_t left, uint32_t *point, s
 	return more + 1;
 }
 
+/* The length of a character of two or three bytes whose lead puts no limit on the second; else 0. */
+static inline size_t common_length(const unsigned char *at, size_t left)
+{
+	if (at[0] >= 0xC2 && at[0] < 0xE0 && left >= 2 && (at[1] & 0xC0) == 0x80)
+		return 2;
+	if (at[0] > 0xE0 && at[0] < 0xF0 && at[0] != 0xED && left >= 3 && (at[1] & 0xC0) == 0x80 &&
+	    (at[2] & 0xC0) == 0x80)
+		return 3;
+	return 0;
+}
+
 size_t rv_text_utf8_prefix(const char *text, size_t len)
 {
 	const unsigned char *bytes = (const unsigned char *)text;
@@ -73,7 +84,9 @@ size_t rv_text_utf8_prefix(const char *text, size_t len)
 				continue;
 			}
 		}
-		n = utf8_step(bytes + at, len - at, &point, &bad);
+		n = common_length(bytes + at, len - at);
+		if (n == 0)
+			n = utf8_step(bytes + at, len - at, &point, &bad);
 		if (n == 0)
 			break;
 		at += n;

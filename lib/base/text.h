@@ -20,6 +20,9 @@ struct rv_span {
 
 #define RV_SPAN(literal) ((struct rv_span){ (literal), sizeof(literal) - 1 })
 
+/* The same for a static table. */
+#define RV_SPAN_INIT(literal) { (literal), sizeof(literal) - 1 }
+
 struct rv_span rv_span_of(const char *text);
 bool rv_span_equal(struct rv_span a, struct rv_span b);
 

@@ -42,6 +42,8 @@ static void await_removal(struct rv_dispatch *dispatch)
 	removed = rv_slot_discarded(dispatch->slot, REMOVAL_MS, &err);
 	if (removed == 0)
 		(void)rv_error_set(&err, RV_E_IO, 0, "%s is still being removed", dispatch->workdir.data);
+	if (removed < 0 && rv_workdir_remove(dispatch->workdir.data, &err) == 0)
+		return; /* the worker was killed meanwhile, or could not: it was not the directory's fault */
 	if (removed != 1)
 		dispatch->warning = err;
 }

@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/digest/digest.h"
+#include "lib/json/json.h"
 
 /* Borrowed, WTF-8. */
 struct rv_key_input {
@@ -30,6 +31,22 @@ struct rv_key_input {
 /* 64 lowercase hex digits. */
 int rv_key_derive(struct rv_sha256 *sha, const struct rv_key_input *input, char key[RV_SHA256_HEX],
 		  struct rv_error *err);
+
+/* The same with a buffer of the caller's, for many keys in a row. */
+int rv_key_derive_with(struct rv_sha256 *sha, struct rv_buffer *scratch, const struct rv_key_input *input,
+		       char key[RV_SHA256_HEX], struct rv_error *err);
+
+enum rv_key_flags {
+	RV_KEY_RECORDED = 1 << 0 /* of a recorded run: no derivation is 1, and a genesis beside 1 is ignored */
+};
+
+/* runId, genesis, execKeyDerivation, agentSeq and ordinal out of `object`, borrowed from its document;
+ * tool and args stay as they are.  RV_E_REQUEST; RV_E_DERIVATION where it is not certain which
+ * derivation is meant, or not known. */
+int rv_key_read(const struct rv_json_node *object, unsigned flags, struct rv_key_input *input, struct rv_error *err);
+
+/* The run's part alone, as a recorded run. */
+int rv_key_read_run(const struct rv_json_node *object, struct rv_key_input *input, struct rv_error *err);
 
 /* A run's identity: {"runId","genesis","execKeyDerivation":2}. */
 struct rv_run_file {

@@ -126,11 +126,8 @@ static const struct rv_json_node *step(struct walk *walk)
 	if (child != NULL) {
 		frame->next = child->next;
 	} else {
-		struct rv_span name;
-
 		child = walk->items[frame->at++].node;
-		name = rv_node_name(child);
-		rv_json_add_string(walk->out, name.data, name.len);
+		rv_json_add_wtf8(walk->out, rv_node_name(child));
 		rv_buffer_add_byte(walk->out, ':');
 	}
 	return child;
@@ -161,7 +158,7 @@ static int write_node(struct walk *walk, const struct rv_json_node *node, struct
 	case RV_JSON_NUMBER:
 		return write_number(walk, node->v.text, err);
 	case RV_JSON_STRING:
-		rv_json_add_string(walk->out, node->v.text.data, node->v.text.len);
+		rv_json_add_wtf8(walk->out, node->v.text);
 		return 0;
 	case RV_JSON_ARRAY:
 	case RV_JSON_OBJECT:

@@ -50,6 +50,9 @@ bool rv_json_integer(const struct rv_json_node *node, int64_t *value);
 
 /* A member's value, the last of its name; NULL if absent or if node is NULL or no object. */
 const struct rv_json_node *rv_json_get(const struct rv_json_node *object, const char *name);
+/* The same for several names in one pass: found[i] is the value of names[i], or NULL. */
+void rv_json_pick(const struct rv_json_node *object, const struct rv_span *names, size_t count,
+		  const struct rv_json_node **found);
 /* Children in the order written, duplicates included: first child, next sibling, and a member's name. */
 const struct rv_json_node *rv_json_first(const struct rv_json_node *container);
 const struct rv_json_node *rv_json_next(const struct rv_json_node *child);

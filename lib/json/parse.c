@@ -35,14 +35,16 @@ static struct rv_json_node *add_node(struct rv_json_doc *doc, enum rv_json_type 
 	}
 	node->tag = (uint64_t)type | flags;
 	node->next = NULL;
-	if (parent == NULL)
+	if (parent == NULL) {
 		doc->root = node;
-	else if (parent->v.list.first == NULL)
+		doc->root_end = yajl_get_bytes_consumed(doc->yajl);
+		return node;
+	}
+	if (parent->v.list.first == NULL)
 		parent->v.list.first = node;
 	else
 		parent->v.list.u.last->next = node;
-	if (parent != NULL)
-		parent->v.list.u.last = node;
+	parent->v.list.u.last = node;
 	return node;
 }
 
@@ -132,12 +134,15 @@ static int close_container(struct rv_json_doc *doc)
 {
 	struct rv_json_node *node = doc->open;
 	size_t start = (size_t)(node->tag >> RV_NODE_OFFSET);
+	size_t end = consumed(doc);
 
 	doc->open = node->next;
 	doc->depth--;
+	if (doc->open == NULL)
+		doc->root_end = end;
 	node->next = NULL;
 	node->v.list.u.source = doc->text + start;
-	node->tag = (node->tag & (((uint64_t)1 << RV_NODE_OFFSET) - 1)) | (uint64_t)consumed(doc) << RV_NODE_OFFSET;
+	node->tag = (node->tag & (((uint64_t)1 << RV_NODE_OFFSET) - 1)) | (uint64_t)end << RV_NODE_OFFSET;
 	if ((doc->flags & RV_JSON_STRICT) != 0 && rv_node_type(node) == RV_JSON_OBJECT) {
 		switch (rv_members_check_distinct(node)) {
 		case RV_DISTINCT:
@@ -278,10 +283,21 @@ static int prepare_text(struct rv_json_doc *doc, const char *bytes, size_t len, 
 	if (guard->lone && (doc->flags & RV_JSON_STRICT) != 0)
 		return rv_error_set(err, RV_E_REQUEST, 0, "a lone surrogate at byte %zu",
 				    doc->skipped + guard->first_lone);
-	memset(doc->text + guard->len, ' ', TEXT_MARGIN);
+	memset(doc->text + guard->len, ' ', TEXT_MARGIN - 1);
+	doc->text[guard->len + TEXT_MARGIN - 1] = '\0';
 	doc->len = guard->len;
 	doc->lone = guard->lone;
 	return 0;
+}
+
+/* yajl stops at the value's end and takes the beginning of a string behind it for nothing. */
+static int check_rest(struct rv_json_doc *doc, struct rv_error *err)
+{
+	size_t at = doc->root_end + strspn(doc->text + doc->root_end, " \t\r\n");
+
+	if (at >= doc->len)
+		return 0;
+	return rv_error_set(err, RV_E_REQUEST, 0, "not JSON at byte %zu: trailing garbage", written_offset(doc, at));
 }
 
 const struct rv_json_node *rv_json_parse(struct rv_json_doc *doc, const char *bytes, size_t len, unsigned flags,
@@ -297,7 +313,7 @@ const struct rv_json_node *rv_json_parse(struct rv_json_doc *doc, const char *by
 	doc->depth = 0;
 	if (prepare_text(doc, bytes, len, &guard, err) != 0)
 		return NULL;
-	if (!start_yajl(doc, guard.longest)) {
+	if (!start_yajl(doc, guard.escapes ? doc->len : 0)) {
 		(void)rv_error_nomem(err);
 		return NULL;
 	}
@@ -309,5 +325,5 @@ const struct rv_json_node *rv_json_parse(struct rv_json_doc *doc, const char *by
 		(void)refuse(doc, doc->len, err);
 		return NULL;
 	}
-	return doc->root;
+	return check_rest(doc, err) == 0 ? doc->root : NULL;
 }

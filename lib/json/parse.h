@@ -23,6 +23,7 @@ struct rv_json_doc {
 	size_t stack_size; /* of the stack once the spare is taken */
 
 	struct rv_json_node *root;
+	size_t root_end;           /* offset behind it */
 	struct rv_json_node *open; /* the innermost container that is not closed */
 	size_t depth;
 	struct rv_span name; /* of the member whose value comes next */
@@ -30,8 +31,8 @@ struct rv_json_doc {
 	size_t failed_at;
 };
 
-/* yajl's allocator over the arena: `context` is the document.  A parse starts with room for a text
- * whose longest string with escapes has `longest` bytes; before each push of a state the parse asks
+/* yajl's allocator over the arena: `context` is the document.  A parse starts with room for strings
+ * with escapes of up to `longest` bytes; before each push of a state the parse asks
  * whether there is room for it. */
 bool rv_pool_start(struct rv_json_doc *doc, size_t longest);
 bool rv_pool_prepare_push(struct rv_json_doc *doc);

@@ -1,7 +1,7 @@
 /*
  * yajl's memory.  yajl does not check what its allocator returns, so it must never need memory
  * that is not there.  What it takes for a text is bounded before it starts (its structures, the
- * buffer for the longest string with escapes) and reserved as one pool; its stack of states grows
+ * buffer for a string with escapes) and reserved as one pool; its stack of states grows
  * only right behind a container's event, which makes sure of the next piece first and cancels the
  * parse where there is none.
  */

@@ -218,7 +218,7 @@ void rv_json_add_number(struct rv_buffer *out, double value)
 		rv_buffer_add(out, "null", 4);
 		return;
 	}
-	if (fabs(value) < HIGHEST_SCALED && value == trunc(value)) {
+	if (fabs(value) < HIGHEST_SCALED && value == (double)(int64_t)value) {
 		rv_json_add_int(out, (int64_t)value); /* -0 is 0 */
 		return;
 	}

@@ -74,10 +74,10 @@ bool rv_json_integer(const struct rv_json_node *node, int64_t *value)
 	if (short_integer(node->v.text, value))
 		return true;
 	number = rv_number_value(node->v.text);
-	if (!(fabs(number) <= LARGEST_INTEGER) || number != trunc(number))
+	if (!(fabs(number) <= LARGEST_INTEGER))
 		return false;
 	*value = (int64_t)number;
-	return true;
+	return (double)*value == number;
 }
 
 const struct rv_json_node *rv_json_get(const struct rv_json_node *object, const char *name)
@@ -94,6 +94,25 @@ const struct rv_json_node *rv_json_get(const struct rv_json_node *object, const 
 			found = at;
 	}
 	return found;
+}
+
+void rv_json_pick(const struct rv_json_node *object, const struct rv_span *names, size_t count,
+		  const struct rv_json_node **found)
+{
+	for (size_t i = 0; i < count; i++)
+		found[i] = NULL;
+	if (object == NULL || rv_node_type(object) != RV_JSON_OBJECT)
+		return;
+	for (const struct rv_json_node *at = object->v.list.first; at != NULL; at = at->next) {
+		struct rv_span have = rv_node_name(at);
+
+		for (size_t i = 0; i < count; i++) {
+			if (have.len == names[i].len && memcmp(have.data, names[i].data, have.len) == 0) {
+				found[i] = at;
+				break;
+			}
+		}
+	}
 }
 
 const struct rv_json_node *rv_json_first(const struct rv_json_node *container)

@@ -65,7 +65,7 @@ void rv_arena_release(struct rv_arena *arena);
 /* What the prepass found. */
 struct rv_guard {
 	size_t len;            /* of the text once lone surrogates stand as bytes */
-	size_t longest;        /* raw bytes of the longest string with escapes, 0 if there is none */
+	bool escapes;          /* there may be strings with escapes */
 	bool lone;             /* a lone surrogate was there */
 	size_t first_lone;     /* its offset */
 	const char *reason;    /* NULL, or why the text is refused */
@@ -92,6 +92,9 @@ void rv_members_list(const struct rv_json_node *object, struct rv_item *items);
  * of duplicates the last value stays.  `spare` holds as many.  Returns how many there are then. */
 size_t rv_items_order_canonical(struct rv_item *items, struct rv_item *spare, size_t count);
 size_t rv_items_order_engine(struct rv_item *items, struct rv_item *spare, size_t count);
+
+/* rv_json_add_string() of what is known to be WTF-8. */
+void rv_json_add_wtf8(struct rv_buffer *out, struct rv_span text);
 
 /* The value of a number's text, rounded to nearest even; +-HUGE_VAL where it overflows. */
 double rv_number_value(struct rv_span text);

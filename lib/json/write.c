@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "lib/json/json.h"
+#include "lib/json/tree.h"
 
 #define ONES UINT64_C(0x0101010101010101)
 #define HIGHS UINT64_C(0x8080808080808080)
@@ -21,22 +21,26 @@ static bool word_is_plain(uint64_t word)
 
 static bool byte_is_plain(unsigned char c)
 {
-	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+	return c - 0x20U < 0x60U && c != '"' && c != '\\';
 }
 
-static size_t plain_length(const char *text, size_t len)
+/* Bytes of text[*at, end) that need no look, to `to`, which has a word of room more than they need. */
+static char *put_plain(char *to, const char *text, size_t *at, size_t end)
 {
-	uint64_t word;
-	size_t at = 0;
+	size_t i = *at;
 
-	for (; len - at >= sizeof word; at += sizeof word) {
-		memcpy(&word, text + at, sizeof word);
+	for (; end - i >= sizeof(uint64_t); i += sizeof(uint64_t), to += sizeof(uint64_t)) {
+		uint64_t word;
+
+		memcpy(&word, text + i, sizeof word);
 		if (!word_is_plain(word))
 			break;
+		memcpy(to, &word, sizeof word);
 	}
-	while (at < len && byte_is_plain((unsigned char)text[at]))
-		at++;
-	return at;
+	while (i < end && byte_is_plain((unsigned char)text[i]))
+		*to++ = text[i++];
+	*at = i;
+	return to;
 }
 
 static char *put_unit(char *to, unsigned unit)
@@ -83,54 +87,74 @@ static char *put_invalid(char *to, const unsigned char *text, size_t len, size_t
 	return to + 3;
 }
 
-/* text[at, end) of text[0, len) at `to`, which has room.  Returns where it stopped in *at: at the
- * end, or behind a character that reaches beyond it. */
-static char *put_piece(char *to, const char *text, size_t *at, size_t end, size_t *valid, size_t len)
+struct source {
+	const char *text;
+	size_t len;
+	size_t at;
+	size_t valid; /* up to here all is known to be WTF-8 */
+};
+
+/* Up to `end` at `to`, which has room; stops there or behind a character that reaches beyond it. */
+static char *put_piece(char *to, struct source *from, size_t end)
 {
-	while (*at < end) {
-		size_t plain = plain_length(text + *at, end - *at);
+	const unsigned char *bytes = (const unsigned char *)from->text;
+
+	while (from->at < end) {
 		unsigned char c;
 
-		memcpy(to, text + *at, plain);
-		to += plain;
-		*at += plain;
-		if (*at >= end)
+		to = put_plain(to, from->text, &from->at, end);
+		if (from->at >= end)
 			break;
-		c = (unsigned char)text[*at];
+		c = bytes[from->at];
 		if (c < 0x80) {
 			to = put_escape(to, c);
-			*at += 1;
+			from->at++;
 			continue;
 		}
-		if (*at >= *valid)
-			*valid = *at + rv_text_utf8_prefix(text + *at, len - *at);
-		if (*at >= *valid)
-			to = put_invalid(to, (const unsigned char *)text, len, at);
-		for (; *at < *valid && *at < end && (unsigned char)text[*at] >= 0x80; *at += 1)
-			*to++ = text[*at];
+		if (from->at >= from->valid)
+			from->valid = from->at + rv_text_utf8_prefix(from->text + from->at, from->len - from->at);
+		if (from->at >= from->valid || is_surrogate(bytes + from->at, from->len - from->at)) {
+			to = put_invalid(to, bytes, from->len, &from->at);
+			continue;
+		}
+		do
+			*to++ = from->text[from->at++];
+		while (from->at < from->valid && from->at < end && bytes[from->at] >= 0x80 && bytes[from->at] != 0xED);
 	}
 	return to;
 }
 
-void rv_json_add_string(struct rv_buffer *out, const char *text, size_t len)
+static void add_string(struct rv_buffer *out, struct source *from)
 {
-	size_t valid = 0; /* up to here all is strict UTF-8 */
-	size_t at = 0;
-
 	do {
-		size_t end = len - at > ONE_GO ? at + ONE_GO : len;
-		char *room = rv_buffer_reserve(out, (end - at) * LONGEST_ESCAPE + 2);
+		size_t left = from->len - from->at;
+		size_t piece = left < ONE_GO ? left : ONE_GO;
+		char *room = rv_buffer_reserve(out, piece * LONGEST_ESCAPE + 2 + sizeof(uint64_t));
 		char *to = room;
 
 		if (room == NULL)
 			return;
-		if (at == 0)
+		if (from->at == 0)
 			*to++ = '"';
-		to = put_piece(to, text, &at, end, &valid, len);
-		if (at >= len)
+		to = put_piece(to, from, from->at + piece);
+		if (from->at >= from->len)
 			*to++ = '"';
 		rv_buffer_commit(out, (size_t)(to - room));
-	} while (at < len);
+	} while (from->at < from->len);
+}
+
+void rv_json_add_string(struct rv_buffer *out, const char *text, size_t len)
+{
+	struct source from = { .text = text, .len = len, .at = 0, .valid = 0 };
+
+	add_string(out, &from);
+}
+
+void rv_json_add_wtf8(struct rv_buffer *out, struct rv_span text)
+{
+	struct source from = { .text = text.data, .len = text.len, .at = 0, .valid = text.len };
+
+	add_string(out, &from);
 }
 
 void rv_json_add_name(struct rv_buffer *out, const char *name)

@@ -1,6 +1,6 @@
 /*
  * A row as rv-exec writes it (contract, section 3; rv-ledger(5)).  Bytes <-> struct; reading is
- * lib/ledger/scan.h's.  Strings are borrowed, WTF-8.
+ * lib/ledger/line.h's.  Strings are borrowed, WTF-8.
  */
 #ifndef RV_LEDGER_ROW_H
 #define RV_LEDGER_ROW_H
@@ -47,6 +47,11 @@ void rv_row_add_intent(struct rv_buffer *out, const struct rv_attempt *attempt, 
 void rv_row_add_outcome(struct rv_buffer *out, const struct rv_attempt *attempt, const struct rv_outcome *outcome);
 /* The quarantine row of torn bytes; `recovered_at` wall clock ms. */
 int rv_row_add_torn(struct rv_buffer *out, struct rv_span torn, int64_t recovered_at, struct rv_error *err);
+/* All of it that depends on the torn bytes alone: up to the digits of recoveredAt. */
+int rv_row_add_torn_head(struct rv_buffer *out, struct rv_span torn, struct rv_error *err);
+
+/* The id of this boot of this kernel, which is the reach of a lock. */
+int rv_boot_id(char boot_id[37], struct rv_error *err);
 
 /* Fill everything but lock and until for this process. */
 int rv_writer_init(struct rv_writer *writer, struct rv_error *err);

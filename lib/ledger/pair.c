@@ -1,0 +1,304 @@
+#include "lib/ledger/pair.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/buffer.h"
+#include "lib/digest/digest.h"
+
+enum kind { KIND_UUID, KIND_ATTEMPT, KIND_LEGACY };
+
+struct entry {
+	unsigned char id[16]; /* the UUID, or the offset and length of the identity in `text` */
+	uint32_t hash;
+	uint8_t kind;
+	uint8_t marks;
+};
+
+struct rv_pairs {
+	uint64_t seed[2]; /* a ledger's writer must not be able to choose colliding identities */
+	struct entry *entries;
+	uint32_t count, cap;
+	uint32_t *slots; /* entry + 1, or 0; a power of two of them */
+	uint32_t mask;
+	struct rv_buffer text;
+};
+
+/* An identity as it is looked up: its kind and its bytes, in at most two parts. */
+struct identity {
+	uint8_t kind;
+	unsigned char head[16]; /* the UUID; startedAt's eight bytes */
+	size_t head_len;
+	struct rv_span tail;
+};
+
+#define FIRST_SLOTS 1024u
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Lowercase 8-4-4-4-12 only, so that one text has one value. */
+static bool pack_uuid(struct rv_span text, unsigned char id[16])
+{
+	size_t n = 0;
+
+	if (text.len != 36)
+		return false;
+	for (size_t i = 0; i < 36;) {
+		int high, low;
+
+		if (i == 8 || i == 13 || i == 18 || i == 23) {
+			if (text.data[i++] != '-')
+				return false;
+			continue;
+		}
+		high = hex_digit(text.data[i]);
+		low = hex_digit(text.data[i + 1]);
+		if (high < 0 || low < 0)
+			return false;
+		id[n++] = (unsigned char)(high << 4 | low);
+		i += 2;
+	}
+	return true;
+}
+
+static struct identity identity_of(const struct rv_row *row)
+{
+	struct identity who = { .kind = KIND_LEGACY, .head_len = 0, .tail = row->key };
+	double started_at = row->started_at == 0 ? 0 : row->started_at; /* -0 is 0 */
+
+	if (row->attempt_id.data == NULL) {
+		memcpy(who.head, &started_at, sizeof started_at);
+		who.head_len = sizeof started_at;
+	} else if (pack_uuid(row->attempt_id, who.head)) {
+		who.kind = KIND_UUID;
+		who.head_len = sizeof who.head;
+		who.tail = (struct rv_span){ "", 0 };
+	} else {
+		who.kind = KIND_ATTEMPT;
+		who.tail = row->attempt_id;
+	}
+	return who;
+}
+
+struct sip {
+	uint64_t v[4];
+	uint64_t word;
+	unsigned fill; /* bits in `word` */
+};
+
+static uint64_t rotate(uint64_t value, int by)
+{
+	return value << by | value >> (64 - by);
+}
+
+static void sip_round(uint64_t v[4])
+{
+	v[0] += v[1];
+	v[2] += v[3];
+	v[1] = rotate(v[1], 13) ^ v[0];
+	v[3] = rotate(v[3], 16) ^ v[2];
+	v[0] = rotate(v[0], 32) + v[3];
+	v[2] += v[1];
+	v[3] = rotate(v[3], 21) ^ v[0];
+	v[1] = rotate(v[1], 17) ^ v[2];
+	v[2] = rotate(v[2], 32);
+}
+
+static void sip_word(struct sip *sip, uint64_t word)
+{
+	sip->v[3] ^= word;
+	sip_round(sip->v);
+	sip->v[0] ^= word;
+}
+
+static void sip_add(struct sip *sip, const void *bytes, size_t len)
+{
+	const unsigned char *at = bytes;
+
+	for (size_t i = 0; i < len; i++) {
+		sip->word |= (uint64_t)at[i] << sip->fill;
+		sip->fill += 8;
+		if (sip->fill == 64) {
+			sip_word(sip, sip->word);
+			sip->word = 0;
+			sip->fill = 0;
+		}
+	}
+}
+
+/* SipHash-1-3 over kind, head and tail; a collision is found by comparing bytes. */
+static uint32_t hash_of(const struct rv_pairs *pairs, const struct identity *who)
+{
+	struct sip sip = { .v = { pairs->seed[0] ^ 0x736f6d6570736575u, pairs->seed[1] ^ 0x646f72616e646f6du,
+				  pairs->seed[0] ^ 0x6c7967656e657261u, pairs->seed[1] ^ 0x7465646279746573u } };
+	uint64_t folded;
+
+	sip_add(&sip, &who->kind, 1);
+	sip_add(&sip, who->head, who->head_len);
+	sip_add(&sip, who->tail.data, who->tail.len);
+	sip_word(&sip, sip.word | (uint64_t)sip.fill << 56);
+	sip.v[2] ^= 0xff;
+	for (int i = 0; i < 3; i++)
+		sip_round(sip.v);
+	folded = sip.v[0] ^ sip.v[1] ^ sip.v[2] ^ sip.v[3];
+	return (uint32_t)(folded ^ folded >> 32);
+}
+
+struct rv_pairs *rv_pairs_new(struct rv_error *err)
+{
+	struct rv_pairs *pairs = calloc(1, sizeof *pairs);
+
+	if (pairs == NULL) {
+		(void)rv_error_nomem(err);
+		return NULL;
+	}
+	rv_buffer_init(&pairs->text, 0);
+	pairs->mask = FIRST_SLOTS - 1;
+	pairs->slots = calloc(FIRST_SLOTS, sizeof *pairs->slots);
+	if (pairs->slots == NULL)
+		(void)rv_error_nomem(err);
+	if (pairs->slots == NULL || rv_random(pairs->seed, sizeof pairs->seed, err) != 0) {
+		rv_pairs_free(pairs);
+		return NULL;
+	}
+	return pairs;
+}
+
+void rv_pairs_free(struct rv_pairs *pairs)
+{
+	if (pairs == NULL)
+		return;
+	free(pairs->entries);
+	free(pairs->slots);
+	rv_buffer_release(&pairs->text);
+	free(pairs);
+}
+
+static bool is_same(const struct rv_pairs *pairs, const struct entry *entry, const struct identity *who)
+{
+	uint64_t place[2]; /* offset and length in `text` */
+	const char *text;
+
+	if (entry->kind != who->kind)
+		return false;
+	if (who->kind == KIND_UUID)
+		return memcmp(entry->id, who->head, sizeof who->head) == 0;
+	memcpy(place, entry->id, sizeof place);
+	if (place[1] != who->head_len + who->tail.len)
+		return false;
+	if (place[1] == 0)
+		return true;
+	text = pairs->text.data + place[0];
+	if (memcmp(text, who->head, who->head_len) != 0)
+		return false;
+	return who->tail.len == 0 || memcmp(text + who->head_len, who->tail.data, who->tail.len) == 0;
+}
+
+/* The slot where the identity is, or where it would go. */
+static uint32_t slot_of(const struct rv_pairs *pairs, const struct identity *who, uint32_t hash)
+{
+	uint32_t slot = hash & pairs->mask;
+
+	while (pairs->slots[slot] != 0) {
+		const struct entry *entry = &pairs->entries[pairs->slots[slot] - 1];
+
+		if (entry->hash == hash && is_same(pairs, entry, who))
+			break;
+		slot = (slot + 1) & pairs->mask;
+	}
+	return slot;
+}
+
+static int grow_slots(struct rv_pairs *pairs, struct rv_error *err)
+{
+	uint32_t mask = pairs->mask * 2 + 1;
+	uint32_t *slots = calloc((size_t)mask + 1, sizeof *slots);
+
+	if (slots == NULL)
+		return rv_error_nomem(err);
+	for (uint32_t i = 0; i < pairs->count; i++) {
+		uint32_t slot = pairs->entries[i].hash & mask;
+
+		while (slots[slot] != 0)
+			slot = (slot + 1) & mask;
+		slots[slot] = i + 1;
+	}
+	free(pairs->slots);
+	pairs->slots = slots;
+	pairs->mask = mask;
+	return 0;
+}
+
+static int make_room(struct rv_pairs *pairs, struct rv_error *err)
+{
+	if (pairs->count == UINT32_MAX / 4)
+		return rv_error_set(err, RV_E_NOMEM, 0, "more than %u attempts", UINT32_MAX / 4);
+	if (pairs->count == pairs->cap) {
+		uint32_t cap = pairs->cap == 0 ? FIRST_SLOTS / 2 : pairs->cap * 2;
+		struct entry *entries = realloc(pairs->entries, cap * sizeof *entries);
+
+		if (entries == NULL)
+			return rv_error_nomem(err);
+		pairs->entries = entries;
+		pairs->cap = cap;
+	}
+	return pairs->count >= pairs->mask / 4 * 3 ? grow_slots(pairs, err) : 0;
+}
+
+static int store_identity(struct rv_pairs *pairs, struct entry *entry, const struct identity *who, struct rv_error *err)
+{
+	uint64_t place[2] = { pairs->text.len, who->head_len + who->tail.len };
+
+	if (who->kind == KIND_UUID) {
+		memcpy(entry->id, who->head, sizeof entry->id);
+		return 0;
+	}
+	memcpy(entry->id, place, sizeof entry->id);
+	rv_buffer_add(&pairs->text, who->head, who->head_len);
+	rv_buffer_add(&pairs->text, who->tail.data, who->tail.len);
+	return rv_buffer_check(&pairs->text, err);
+}
+
+int rv_pairs_mark(struct rv_pairs *pairs, const struct rv_row *row, enum rv_pair_mark mark, uint32_t *entry,
+		  struct rv_error *err)
+{
+	struct identity who = identity_of(row);
+	uint32_t hash = hash_of(pairs, &who);
+	uint32_t slot;
+
+	if (make_room(pairs, err) != 0)
+		return -1;
+	slot = slot_of(pairs, &who, hash);
+	if (pairs->slots[slot] == 0) {
+		struct entry *fresh = &pairs->entries[pairs->count];
+
+		*fresh = (struct entry){ .hash = hash, .kind = who.kind, .marks = 0 };
+		if (store_identity(pairs, fresh, &who, err) != 0)
+			return -1;
+		pairs->slots[slot] = ++pairs->count;
+	}
+	*entry = pairs->slots[slot] - 1;
+	pairs->entries[*entry].marks |= (uint8_t)mark;
+	return 0;
+}
+
+bool rv_pairs_find(const struct rv_pairs *pairs, const struct rv_row *row, uint32_t *entry)
+{
+	struct identity who = identity_of(row);
+	uint32_t slot = slot_of(pairs, &who, hash_of(pairs, &who));
+
+	if (pairs->slots[slot] == 0)
+		return false;
+	*entry = pairs->slots[slot] - 1;
+	return true;
+}
+
+unsigned rv_pairs_marks(const struct rv_pairs *pairs, uint32_t entry)
+{
+	return pairs->entries[entry].marks;
+}
