@@ -150,6 +150,12 @@ static off_t ledger_size(const struct inject *inject)
 	return inject->ledger != NULL && stat(inject->ledger, &info) == 0 ? info.st_size : 0;
 }
 
+/* Not calls that could fail so: glibc ends the program where a futex or its own end fails. */
+static bool cannot_fail(const struct user_regs_struct *regs)
+{
+	return regs->orig_rax == SYS_futex || regs->orig_rax == SYS_exit_group || regs->orig_rax == SYS_rt_sigreturn;
+}
+
 static bool is_write(const struct user_regs_struct *regs)
 {
 	return regs->orig_rax == SYS_write || regs->orig_rax == SYS_pwrite64;
@@ -175,6 +181,8 @@ static void fire(struct inject *inject, struct traced *traced, struct user_regs_
 		regs->rdx /= 2;
 		(void)ptrace(PTRACE_SETREGS, traced->pid, NULL, regs);
 	} else if (inject->action == ACT_ERRNO) {
+		if (cannot_fail(regs))
+			return;
 		traced->failing = true;
 		regs->orig_rax = (unsigned long long)-1;
 		(void)ptrace(PTRACE_SETREGS, traced->pid, NULL, regs);
