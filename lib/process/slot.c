@@ -140,6 +140,17 @@ void rv_slot_stop(struct rv_slot *slot, int wait_ms)
 	(void)rv_child_kill(&slot->worker, LOST_MS, NULL);
 }
 
+void rv_slot_leave(struct rv_slot *slot)
+{
+	if (slot->socket < 0)
+		return;
+	forget(slot);
+	(void)close(slot->socket);
+	(void)close(slot->worker.pidfd);
+	slot->socket = -1;
+	slot->worker = (struct rv_child)RV_CHILD_INIT;
+}
+
 static int send_path(const struct rv_slot *slot, uint32_t op, const char *path, struct rv_error *err)
 {
 	struct rv_wire_message message = { .op = op };
