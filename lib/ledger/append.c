@@ -273,7 +273,7 @@ static int append_locked(struct rv_ledger *ledger, const void *rows, size_t len,
 int rv_ledger_append(struct rv_ledger *ledger, const void *rows, size_t len, struct rv_error *err)
 {
 	int64_t deadline = rv_clock_mono_ms() + ledger->options.wait_ms;
-	uint64_t size;
+	uint64_t size = 0;
 	int result;
 
 	if (len == 0)

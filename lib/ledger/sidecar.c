@@ -65,8 +65,8 @@ static int steal(const char *path, const struct stat *seen, struct rv_error *err
 		return rv_error_nomem(err);
 	if (rename(path, aside) != 0)
 		return errno == ENOENT ? 0 : rv_error_set(err, RV_E_IO, errno, "rename %s", path);
-	if (lstat(aside, &moved) == 0 && !is_same(&moved, seen))
-		(void)link(aside, path); /* if it fails its owner finds out by its token */
+	if (lstat(aside, &moved) == 0 && !is_same(&moved, seen) && link(aside, path) != 0)
+		return 0; /* there is a third by now: the owner of this one finds out by its token */
 	(void)unlink(aside);
 	return 0;
 }
