@@ -5,7 +5,8 @@
  *   live FILE UNTIL         an intent whose lock is held until stdin ends; prints its attemptId
  *   lock FILE               hold the append lock until stdin ends; prints "locked"
  *   hold-open FILE          have it open for reading until stdin ends; prints "open"
- *   engine FILE COUNT       append COUNT rows as the engine does: open, write, close, no lock
+ *   engine FILE COUNT       append COUNT rows as the engine does: open, write, close, no lock; prints each id
+ *   engine-at FILE SIGN STOP COUNT   the same as soon as the file SIGN is there; nothing if STOP is first
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -132,8 +133,21 @@ static int engine(const char *path, long count)
 	return EXIT_SUCCESS;
 }
 
+/* In the middle of a repair: its copy of the torn bytes is the sign. */
+static int engine_at(const char *path, const char *sign, const char *stop, long count)
+{
+	while (access(sign, F_OK) != 0) {
+		if (access(stop, F_OK) == 0)
+			return EXIT_SUCCESS;
+		(void)usleep(100);
+	}
+	return engine(path, count);
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 6 && strcmp(argv[1], "engine-at") == 0)
+		return engine_at(argv[2], argv[3], argv[4], strtol(argv[5], NULL, 10));
 	if (argc == 3 && strcmp(argv[1], "append") == 0)
 		return append(argv[2]);
 	if (argc == 4 && strcmp(argv[1], "live") == 0)
