@@ -37,22 +37,22 @@ static const struct rv_option options[] = {
 	{ "span-id", 0, RV_OPT_STRING, AT(once.span_id), RV_UNSEEN, "ID", "the tool span (16 random hex digits)", 0, 0, NULL },
 	{ "agent-type", 0, RV_OPT_STRING, AT(once.agent_type), RV_UNSEEN, "NAME", "the calling agent's type, for the credentials program", 0, 0, NULL },
 	{ "strict", 0, RV_OPT_FLAG, AT(once.strict), RV_UNSEEN, NULL, "refuse arguments that canonical form would silently merge", 0, 0, NULL },
-	{ "timeout", 0, RV_OPT_DURATION, AT(once.timeout_ms), RV_UNSEEN, "DUR", "from the tool's start to its end (30s)", 0, 0, NULL },
-	{ "kill-grace", 0, RV_OPT_DURATION, AT(once.grace_ms), RV_UNSEEN, "DUR", "between SIGTERM and SIGKILL (2s)", 0, 0, NULL },
-	{ "max-output", 0, RV_OPT_SIZE, AT(once.max_output), RV_UNSEEN, "SIZE", "most that stdout may hold (1MiB)", 0, 0, NULL },
-	{ "workdir-base", 0, RV_OPT_STRING, AT(once.workdir_base), RV_UNSEEN, "DIR", "where workdirs are made ($TMPDIR or /tmp)", 0, 0, NULL },
+	{ "timeout", 0, RV_OPT_DURATION, AT(once.service.timeout_ms), RV_UNSEEN, "DUR", "from the tool's start to its end (30s)", 0, 0, NULL },
+	{ "kill-grace", 0, RV_OPT_DURATION, AT(once.service.grace_ms), RV_UNSEEN, "DUR", "between SIGTERM and SIGKILL (2s)", 0, 0, NULL },
+	{ "max-output", 0, RV_OPT_SIZE, AT(once.service.max_output), RV_UNSEEN, "SIZE", "most that stdout may hold (1MiB)", 0, 0, NULL },
+	{ "workdir-base", 0, RV_OPT_STRING, AT(once.service.workdir_base), RV_UNSEEN, "DIR", "where workdirs are made ($TMPDIR or /tmp)", 0, 0, NULL },
 	{ "allow-env", 0, RV_OPT_LIST, AT(allow_env), RV_UNSEEN, "NAME", "let the tool see this variable; repeatable", 0, 0, NULL },
 	{ "setenv", 0, RV_OPT_LIST, AT(set_env), RV_UNSEEN, "NAME=VALUE", "set a variable for the tool; repeatable", 0, 0, NULL },
-	{ "credentials", 0, RV_OPT_STRING, AT(once.credentials), RV_UNSEEN, "'PROGRAM ...'", "mint the tool's credentials with this program, for each call", 0, 0, NULL },
-	{ "credentials-timeout", 0, RV_OPT_DURATION, AT(once.credentials_timeout_ms), RV_UNSEEN, "DUR", "how long minting may take (10s)", 0, 0, NULL },
-	{ "tool-stderr", 0, RV_OPT_STRING, AT(once.tool_stderr), RV_UNSEEN, "tail|inherit|FILE", "keep its end for messages, pass it on, or append it to FILE", 0, 0, NULL },
-	{ "require-containment", 0, RV_OPT_FLAG, AT(once.require_containment), RV_UNSEEN, NULL, "refuse to run where no PID namespace can be had", 0, 0, NULL },
-	{ "ledger", 0, RV_OPT_STRING, AT(once.ledger), RV_UNSEEN, "FILE", "write an intent before the effect and an outcome after it", 0, 0, NULL },
+	{ "credentials", 0, RV_OPT_STRING, AT(once.service.credentials), RV_UNSEEN, "'PROGRAM ...'", "mint the tool's credentials with this program, for each call", 0, 0, NULL },
+	{ "credentials-timeout", 0, RV_OPT_DURATION, AT(once.service.credentials_timeout_ms), RV_UNSEEN, "DUR", "how long minting may take (10s)", 0, 0, NULL },
+	{ "tool-stderr", 0, RV_OPT_STRING, AT(once.service.tool_stderr), RV_UNSEEN, "tail|inherit|FILE", "keep its end for messages, pass it on, or append it to FILE", 0, 0, NULL },
+	{ "require-containment", 0, RV_OPT_FLAG, AT(once.service.require_containment), RV_UNSEEN, NULL, "refuse to run where no PID namespace can be had", 0, 0, NULL },
+	{ "ledger", 0, RV_OPT_STRING, AT(once.service.ledger), RV_UNSEEN, "FILE", "write an intent before the effect and an outcome after it", 0, 0, NULL },
 	{ "ledger-phases", 0, RV_OPT_CHOICE, AT(phases), RV_UNSEEN, NULL, "both rows, or outcomes alone (two)", 0, 0, "two|one" },
 	{ "durability", 0, RV_OPT_CHOICE, AT(durability), RV_UNSEEN, NULL, "what a row survives: a crash of the process, or of the power", 0, 0, "process|power" },
-	{ "ledger-wait", 0, RV_OPT_DURATION, AT(once.ledger_wait_ms), RV_UNSEEN, "DUR", "how long to wait for the ledger's lock (10s)", 0, 0, NULL },
-	{ "ledger-unsafe-fs", 0, RV_OPT_FLAG, AT(once.unsafe_fs), RV_UNSEEN, NULL, "take a ledger on a network or FUSE file system", 0, 0, NULL },
-	{ "refuse-orphan", 0, RV_OPT_FLAG, AT(once.refuse_orphan), RV_UNSEEN, NULL, "refuse a key that has an attempt without an outcome", 0, 0, NULL },
+	{ "ledger-wait", 0, RV_OPT_DURATION, AT(once.service.ledger_wait_ms), RV_UNSEEN, "DUR", "how long to wait for the ledger's lock (10s)", 0, 0, NULL },
+	{ "ledger-unsafe-fs", 0, RV_OPT_FLAG, AT(once.service.unsafe_fs), RV_UNSEEN, NULL, "take a ledger on a network or FUSE file system", 0, 0, NULL },
+	{ "refuse-orphan", 0, RV_OPT_FLAG, AT(once.service.refuse_orphan), RV_UNSEEN, NULL, "refuse a key that has an attempt without an outcome", 0, 0, NULL },
 	{ "json", 0, RV_OPT_FLAG, AT(json), RV_UNSEEN, NULL, "print the whole reply as one JSON line", 0, 0, NULL },
 };
 
@@ -140,7 +140,7 @@ static int report(const struct options *values, const struct rv_once_result *res
 
 int main(int argc, char **argv)
 {
-	struct options values = { .once = {
+	struct options values = { .once.service = {
 		.timeout_ms = 30000, .grace_ms = 2000, .max_output = 1U << 20, .credentials_timeout_ms = 10000,
 		.ledger_wait_ms = 10000, .tool_stderr = "tail",
 	} };
@@ -153,12 +153,12 @@ int main(int argc, char **argv)
 	if (rv_cli_parse(&program, argc, argv, &values, &operand, &status) != 0)
 		return status;
 	values.once.argv = argv + operand;
-	values.once.allow_env = terminated(&values.allow_env);
-	values.once.set_env = terminated(&values.set_env);
-	values.once.power = values.durability == 1;
-	values.once.outcomes_only = values.phases == 1;
+	values.once.service.allow_env = terminated(&values.allow_env);
+	values.once.service.set_env = terminated(&values.set_env);
+	values.once.service.power = values.durability == 1;
+	values.once.service.outcomes_only = values.phases == 1;
 	values.once.coordinates = values.agent_seq_given || values.ordinal_given;
-	if (values.once.allow_env == NULL || values.once.set_env == NULL) {
+	if (values.once.service.allow_env == NULL || values.once.service.set_env == NULL) {
 		(void)rv_error_nomem(&err);
 		return rv_cli_fail(&err);
 	}

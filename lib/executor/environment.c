@@ -67,7 +67,8 @@ int rv_environment_put(struct rv_environment *env, const char *assignment, struc
 
 int rv_environment_allow(struct rv_environment *env, const char *name, struct rv_error *err)
 {
-	const char *value = strchr(name, '=') == NULL ? getenv(name) : "";
+	/* what is no name at all is for the setter to refuse */
+	const char *value = name[0] != '\0' && strchr(name, '=') == NULL ? getenv(name) : "";
 
 	return value == NULL ? 0 : rv_environment_set(env, rv_span_of(name), rv_span_of(value), err);
 }

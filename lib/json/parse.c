@@ -5,7 +5,7 @@
 
 #include <yajl/yajl_parse.h>
 
-#define TEXT_MARGIN ((size_t)16)
+#define TEXT_MARGIN ((size_t)16) /* at least RV_SPARE */
 
 static int no_memory(struct rv_json_doc *doc)
 {
@@ -88,7 +88,7 @@ static bool keep_string(struct rv_json_doc *doc, const unsigned char *bytes, siz
 		*kept = (struct rv_span){ (const char *)bytes, len };
 		return true;
 	}
-	copy = rv_arena_alloc(&doc->arena, len + 8);
+	copy = rv_arena_alloc(&doc->arena, len + RV_SPARE);
 	if (copy == NULL)
 		return false;
 	memcpy(copy, bytes, len);

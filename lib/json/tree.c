@@ -107,7 +107,8 @@ void rv_json_pick(const struct rv_json_node *object, const struct rv_span *names
 		struct rv_span have = rv_node_name(at);
 
 		for (size_t i = 0; i < count; i++) {
-			if (have.len == names[i].len && memcmp(have.data, names[i].data, have.len) == 0) {
+			if (have.len == names[i].len && (have.len == 0 || have.data[0] == names[i].data[0]) &&
+			    memcmp(have.data, names[i].data, have.len) == 0) {
 				found[i] = at;
 				break;
 			}

@@ -17,7 +17,7 @@ static struct rv_span span_of(const struct rv_buffer *buf)
 	return (struct rv_span){ buf->data != NULL ? buf->data : "", buf->len };
 }
 
-int rv_scan_read(struct rv_scan *scan, uint32_t file, int fd, struct rv_error *err)
+int rv_scan_pull(struct rv_scan *scan, uint32_t file, int fd, struct rv_error *err)
 {
 	struct rv_place at = rv_scan_position(scan, file);
 	uint64_t offset = at.offset + at.len;
@@ -33,11 +33,16 @@ int rv_scan_read(struct rv_scan *scan, uint32_t file, int fd, struct rv_error *e
 		if (n < 0)
 			return rv_error_set(err, RV_E_IO, errno, "read");
 		if (n == 0)
-			return rv_scan_end(scan, file, err);
+			return 0;
 		if (rv_scan_feed(scan, file, chunk, (size_t)n, err) != 0)
 			return -1;
 		offset += (uint64_t)n;
 	}
+}
+
+int rv_scan_read(struct rv_scan *scan, uint32_t file, int fd, struct rv_error *err)
+{
+	return rv_scan_pull(scan, file, fd, err) == 0 ? rv_scan_end(scan, file, err) : -1;
 }
 
 static int add_leftover(struct rv_leftovers *leftovers, struct rv_leftover found, struct rv_error *err)

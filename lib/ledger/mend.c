@@ -284,28 +284,32 @@ static int terminate(struct rv_mending *mending, struct rv_fragment *fragment, b
 	return rv_copy_drop(real, fragment->sha256, err);
 }
 
-/* Is the tail what an interrupted repair left of the bytes of one of its copies? */
-static int recognise(struct rv_mending *mending, struct rv_fragment *fragment, bool *known, struct rv_error *err)
+/* The copy's bytes instead, if the tail is what an interrupted repair left of them. */
+static int try_copy(struct rv_mending *mending, struct rv_fragment *fragment, struct rv_span bytes, bool *known,
+		    struct rv_error *err)
+{
+	rv_auto_buffer struct rv_buffer head = RV_BUFFER_INIT;
+	size_t extent;
+
+	if (rv_row_add_torn_head(&head, bytes, err) != 0 ||
+	    rv_torn_match(mending->reader, span_of(&fragment->found), bytes, span_of(&head), &extent, err) != 0)
+		return -1;
+	*known = extent > 0 && extent == fragment->found.len;
+	if (!*known)
+		return 0;
+	rv_buffer_clear(&fragment->bytes);
+	rv_buffer_add(&fragment->bytes, bytes.data, bytes.len);
+	return rv_buffer_check(&fragment->bytes, err);
+}
+
+static int recognise(struct rv_mending *mending, struct rv_fragment *fragment, struct rv_error *err)
 {
 	struct rv_copies copies;
 	int result = rv_copies_list(&copies, mending->mend->real, true, err);
+	bool known = false;
 
-	*known = false;
-	for (size_t i = 0; result == 0 && !*known && i < copies.count; i++) {
-		rv_auto_buffer struct rv_buffer head = RV_BUFFER_INIT;
-		struct rv_span bytes = span_of(&copies.items[i].bytes);
-		size_t extent = 0;
-
-		result = rv_row_add_torn_head(&head, bytes, err);
-		if (result == 0)
-			result = rv_torn_match(mending->reader, span_of(&fragment->found), bytes, span_of(&head), &extent, err);
-		*known = result == 0 && extent > 0 && extent == fragment->found.len;
-		if (*known) {
-			rv_buffer_clear(&fragment->bytes);
-			rv_buffer_add(&fragment->bytes, bytes.data, bytes.len);
-			result = rv_buffer_check(&fragment->bytes, err);
-		}
-	}
+	for (size_t i = 0; result == 0 && !known && i < copies.count; i++)
+		result = try_copy(mending, fragment, span_of(&copies.items[i].bytes), &known, err);
 	rv_copies_release(&copies);
 	return result;
 }
@@ -324,18 +328,17 @@ static int mend_fragment(struct rv_mending *mending, struct rv_fragment *fragmen
 			 struct rv_error *err)
 {
 	enum rv_tail kind;
-	bool known;
 
 	if (rv_tail_judge(mending->reader, span_of(&fragment->found), &kind, err) != 0)
 		return -1;
 	rv_buffer_add(&fragment->bytes, fragment->found.data, fragment->found.len);
-	if (rv_buffer_check(&fragment->bytes, err) != 0 || recognise(mending, fragment, &known, err) != 0)
+	if (rv_buffer_check(&fragment->bytes, err) != 0)
 		return -1;
+	if (kind == RV_TAIL_TORN)
+		return recognise(mending, fragment, err) == 0 ? quarantine(mending, fragment, result, err) : -1;
 	if (hash_fragment(fragment, err) != 0)
 		return -1;
-	if (kind != RV_TAIL_TORN && !known)
-		return terminate(mending, fragment, kind == RV_TAIL_MISSHAPEN, result, err);
-	return quarantine(mending, fragment, result, err);
+	return terminate(mending, fragment, kind == RV_TAIL_MISSHAPEN, result, err);
 }
 
 int rv_mend_tail(const struct rv_mend *mend, struct rv_repair_result *result, struct rv_error *err)

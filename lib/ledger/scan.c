@@ -221,6 +221,11 @@ int rv_scan_end(struct rv_scan *scan, uint32_t index, struct rv_error *err)
 	return take_line(scan, file, line, true, err);
 }
 
+void rv_scan_rewind(struct rv_scan *scan, uint32_t file)
+{
+	rv_buffer_clear(&scan->files[file].carry);
+}
+
 void rv_scan_settle(struct rv_scan *scan)
 {
 	scan->settling = true;

@@ -74,6 +74,8 @@ int rv_scan_feed(struct rv_scan *scan, uint32_t file, const char *bytes, size_t 
 /* The end of what there is: judge the unterminated tail.  More may be fed afterwards only
  * behind rv_scan_settle(). */
 int rv_scan_end(struct rv_scan *scan, uint32_t file, struct rv_error *err);
+/* Forget the bytes behind the last newline, which rv_scan_end() has not judged: feed them again. */
+void rv_scan_rewind(struct rv_scan *scan, uint32_t file);
 void rv_scan_settle(struct rv_scan *scan);
 
 const struct rv_scan_tail *rv_scan_tail(const struct rv_scan *scan, uint32_t file);

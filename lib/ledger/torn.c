@@ -68,13 +68,13 @@ static int is_whole_behind(struct rv_reader *reader, struct rv_span line, size_t
 int rv_torn_match(struct rv_reader *reader, struct rv_span line, struct rv_span fragment, struct rv_span head,
 		  size_t *extent, struct rv_error *err)
 {
-	size_t candidates[2] = { 0, overwritten_len(line, fragment, head) };
+	size_t candidates[2] = { overwritten_len(line, fragment, head), 0 }; /* the longer first */
 
 	*extent = 0;
 	if (fragment.len == 0)
 		return 0;
-	if (candidates[1] > 0 || is_blanked(line, fragment))
-		candidates[0] = fragment.len;
+	if (candidates[0] > 0 || is_blanked(line, fragment))
+		candidates[1] = fragment.len;
 	for (int i = 0; i < 2; i++) {
 		bool whole;
 

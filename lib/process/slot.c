@@ -131,13 +131,24 @@ void rv_slot_stop(struct rv_slot *slot, int wait_ms)
 	forget(slot);
 	(void)close(slot->socket);
 	slot->socket = -1;
-	if (await(slot->worker.pidfd, wait_ms) > 0) {
+	if (slot->removing || await(slot->worker.pidfd, wait_ms) > 0) {
 		(void)waitpid(slot->worker.pid, NULL, WNOHANG);
 		(void)close(slot->worker.pidfd);
 		slot->worker = (struct rv_child)RV_CHILD_INIT;
 		return;
 	}
 	(void)rv_child_kill(&slot->worker, LOST_MS, NULL);
+}
+
+void rv_slot_leave(struct rv_slot *slot)
+{
+	if (slot->socket < 0)
+		return;
+	forget(slot);
+	(void)close(slot->socket);
+	(void)close(slot->worker.pidfd);
+	slot->socket = -1;
+	slot->worker = (struct rv_child)RV_CHILD_INIT;
 }
 
 static int send_path(const struct rv_slot *slot, uint32_t op, const char *path, struct rv_error *err)
@@ -157,17 +168,21 @@ int rv_slot_arm(const struct rv_slot *slot, const char *path, struct rv_error *e
 	return send_path(slot, RV_WIRE_ARM, path, err);
 }
 
-int rv_slot_discard(const struct rv_slot *slot, const char *path, struct rv_error *err)
+int rv_slot_discard(struct rv_slot *slot, const char *path, struct rv_error *err)
 {
-	return send_path(slot, RV_WIRE_DISCARD, path, err);
+	int sent = send_path(slot, RV_WIRE_DISCARD, path, err);
+
+	slot->removing = sent == 0;
+	return sent;
 }
 
-int rv_slot_discarded(const struct rv_slot *slot, int wait_ms, struct rv_error *err)
+int rv_slot_discarded(struct rv_slot *slot, int wait_ms, struct rv_error *err)
 {
 	struct rv_wire_message answer;
 
 	if (await(slot->socket, wait_ms) == 0)
 		return 0;
+	slot->removing = false;
 	if (rv_wire_receive(slot->socket, &answer, NULL) != 1 || answer.op != RV_WIRE_REMOVED)
 		return rv_error_set(err, RV_E_IO, 0, "the slot worker is gone: the workdir may be left");
 	if (answer.errnum != 0)

@@ -27,6 +27,7 @@ struct rv_slots {
 struct rv_slot {
 	struct rv_child worker;
 	int socket; /* owned; -1 when not started or lost */
+	bool removing; /* a discard was asked for and not answered yet */
 	enum rv_containment containment;
 	struct rv_slots *all;
 	struct rv_slot *next;
@@ -40,16 +41,19 @@ const char *rv_containment_name(enum rv_containment containment);
 int rv_slot_start(struct rv_slot *slot, struct rv_slots *all, enum rv_containment wanted, struct rv_error *why,
 		  struct rv_error *err);
 
-/* End it: the worker sees end of file, finishes a removal that it has begun, and goes; one that does
- * not within wait_ms is killed. */
+/* End it: the worker sees end of file and goes; one that does not within wait_ms is killed.  One that
+ * still removes a directory is left to finish that, and goes then. */
 void rv_slot_stop(struct rv_slot *slot, int wait_ms);
+
+/* Let it finish a removal and go by itself; this process knows it no longer. */
+void rv_slot_leave(struct rv_slot *slot);
 
 /* Announce a directory that is about to be made; ask for one to be removed. */
 int rv_slot_arm(const struct rv_slot *slot, const char *path, struct rv_error *err);
-int rv_slot_discard(const struct rv_slot *slot, const char *path, struct rv_error *err);
+int rv_slot_discard(struct rv_slot *slot, const char *path, struct rv_error *err);
 
 /* Wait up to wait_ms for the answer to a discard: 1 removed, 0 not yet, -1 cannot be (err). */
-int rv_slot_discarded(const struct rv_slot *slot, int wait_ms, struct rv_error *err);
+int rv_slot_discarded(struct rv_slot *slot, int wait_ms, struct rv_error *err);
 
 /* The worker did not answer or is dead: kill it and what it may have left to this process.  Returns
  * the number of survivors, -1 if it is not known. */

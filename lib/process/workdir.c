@@ -40,6 +40,7 @@ int rv_workdir_name(struct rv_buffer *path, const char *base, struct rv_span too
 struct removal {
 	int top;
 	unsigned long moved; /* counts the names given to directories that were moved up */
+	unsigned long queue; /* the first of them that was not looked at yet */
 	unsigned long steps; /* what was unlinked or moved: a pass without a step is the last */
 	struct rv_error *first;
 };
@@ -68,16 +69,23 @@ static bool is_dot(const char *name)
 	return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
+#define MOVED_NAME 32
+
+static void name_moved(char name[MOVED_NAME], unsigned long number)
+{
+	(void)snprintf(name, MOVED_NAME, ".rv-%lu", number);
+}
+
 /* Move a directory up to the top, under a name that is not taken. */
 static int move_up(struct removal *removal, int from, const char *name)
 {
-	char target[40];
+	char target[MOVED_NAME];
 	/* renaming a directory into another parent rewrites its "..": it must be writable itself */
 	int may_fail = fchmodat(from, name, 0700, AT_SYMLINK_NOFOLLOW);
 
 	(void)may_fail; /* the rename has the last word */
 	do {
-		(void)snprintf(target, sizeof target, ".rv-%lu", removal->moved++);
+		name_moved(target, removal->moved++);
 		if (syscall(SYS_renameat2, from, name, removal->top, target, 1U /* RENAME_NOREPLACE */) == 0) {
 			removal->steps++;
 			return 0;
@@ -123,7 +131,7 @@ static void remove_at_top(struct removal *removal, const char *name)
 	if (fd < 0) {
 		if (errno == EXDEV && fchdir(removal->top) == 0 && umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
 			removal->steps++; /* the next pass sees the plain directory below it */
-		else
+		else if (errno != ENOENT) /* one of the tool's own names, met before */
 			note(removal, "workdir");
 		return;
 	}
@@ -134,7 +142,18 @@ static void remove_at_top(struct removal *removal, const char *name)
 		removal->steps++;
 }
 
-/* One pass over the directories at the top. */
+/* What was moved up, in that order: each level is listed once, however deep the tree. */
+static void work_off_queue(struct removal *removal)
+{
+	char name[MOVED_NAME];
+
+	while (removal->queue < removal->moved) {
+		name_moved(name, removal->queue++);
+		remove_at_top(removal, name);
+	}
+}
+
+/* One pass over the directories at the top, and over what they bring up. */
 static void top_pass(struct removal *removal)
 {
 	rv_auto_dir DIR *dir = NULL;
@@ -151,9 +170,11 @@ static void top_pass(struct removal *removal)
 		if (!is_dot(entry->d_name))
 			remove_at_top(removal, entry->d_name);
 	}
+	work_off_queue(removal);
 }
 
-/* Each pass removes what stands at the top and brings the next level up, until nothing moves. */
+/* One pass is enough for all that can be removed; another one, for as long as anything moves, is for
+ * what a mount had hidden. */
 static void remove_below(struct removal *removal)
 {
 	unsigned long before;

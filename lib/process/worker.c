@@ -193,8 +193,8 @@ static void terminate(struct worker *worker, int reason)
 {
 	if (worker->tool < 0)
 		return;
-	if (worker->terminating) { /* asked twice to abort: the grace is cut short, the first reason stays */
-		if (reason == RV_RUN_ABORTED) {
+	if (worker->terminating) { /* asked again, or a flood: the grace is cut short, the first reason stays */
+		if (reason != RV_RUN_TIMEOUT) {
 			(void)signal_all(worker, SIGKILL);
 			worker->deadline_ms = rv_clock_mono_ms();
 		}
