@@ -66,7 +66,7 @@ static const struct rv_option options[] = {
 
 static const char *const usage[] = {
 	"[options] --tool NAME [--args JSON | --args-file FILE] -- COMMAND [ARG...]",
-	"--stream [--jobs N] [--unordered] [options] [-- COMMAND [ARG...]] < requests.jsonl > replies.jsonl",
+	"--stream [--jobs N] [--unordered] [options] [-- COMMAND [ARG...]]",
 	NULL,
 };
 
