@@ -7,6 +7,8 @@
 
 #include "lib/cli/cli.h"
 #include "lib/executor/once.h"
+#include "lib/executor/stream.h"
+#include "lib/json/json.h"
 
 struct options {
 	struct rv_once once;
@@ -15,6 +17,9 @@ struct options {
 	int durability;
 	int phases;
 	bool json;
+	bool stream;
+	bool unordered;
+	int64_t jobs;
 	bool agent_seq_given;
 	bool ordinal_given;
 };
@@ -37,35 +42,40 @@ static const struct rv_option options[] = {
 	{ "span-id", 0, RV_OPT_STRING, AT(once.span_id), RV_UNSEEN, "ID", "the tool span (16 random hex digits)", 0, 0, NULL },
 	{ "agent-type", 0, RV_OPT_STRING, AT(once.agent_type), RV_UNSEEN, "NAME", "the calling agent's type, for the credentials program", 0, 0, NULL },
 	{ "strict", 0, RV_OPT_FLAG, AT(once.strict), RV_UNSEEN, NULL, "refuse arguments that canonical form would silently merge", 0, 0, NULL },
-	{ "timeout", 0, RV_OPT_DURATION, AT(once.timeout_ms), RV_UNSEEN, "DUR", "from the tool's start to its end (30s)", 0, 0, NULL },
-	{ "kill-grace", 0, RV_OPT_DURATION, AT(once.grace_ms), RV_UNSEEN, "DUR", "between SIGTERM and SIGKILL (2s)", 0, 0, NULL },
-	{ "max-output", 0, RV_OPT_SIZE, AT(once.max_output), RV_UNSEEN, "SIZE", "most that stdout may hold (1MiB)", 0, 0, NULL },
-	{ "workdir-base", 0, RV_OPT_STRING, AT(once.workdir_base), RV_UNSEEN, "DIR", "where workdirs are made ($TMPDIR or /tmp)", 0, 0, NULL },
+	{ "timeout", 0, RV_OPT_DURATION, AT(once.service.timeout_ms), RV_UNSEEN, "DUR", "from the tool's start to its end (30s)", 0, 0, NULL },
+	{ "kill-grace", 0, RV_OPT_DURATION, AT(once.service.grace_ms), RV_UNSEEN, "DUR", "between SIGTERM and SIGKILL (2s)", 0, 0, NULL },
+	{ "max-output", 0, RV_OPT_SIZE, AT(once.service.max_output), RV_UNSEEN, "SIZE", "most that stdout may hold (1MiB)", 0, 0, NULL },
+	{ "workdir-base", 0, RV_OPT_STRING, AT(once.service.workdir_base), RV_UNSEEN, "DIR", "where workdirs are made ($TMPDIR or /tmp)", 0, 0, NULL },
 	{ "allow-env", 0, RV_OPT_LIST, AT(allow_env), RV_UNSEEN, "NAME", "let the tool see this variable; repeatable", 0, 0, NULL },
 	{ "setenv", 0, RV_OPT_LIST, AT(set_env), RV_UNSEEN, "NAME=VALUE", "set a variable for the tool; repeatable", 0, 0, NULL },
-	{ "credentials", 0, RV_OPT_STRING, AT(once.credentials), RV_UNSEEN, "'PROGRAM ...'", "mint the tool's credentials with this program, for each call", 0, 0, NULL },
-	{ "credentials-timeout", 0, RV_OPT_DURATION, AT(once.credentials_timeout_ms), RV_UNSEEN, "DUR", "how long minting may take (10s)", 0, 0, NULL },
-	{ "tool-stderr", 0, RV_OPT_STRING, AT(once.tool_stderr), RV_UNSEEN, "tail|inherit|FILE", "keep its end for messages, pass it on, or append it to FILE", 0, 0, NULL },
-	{ "require-containment", 0, RV_OPT_FLAG, AT(once.require_containment), RV_UNSEEN, NULL, "refuse to run where no PID namespace can be had", 0, 0, NULL },
-	{ "ledger", 0, RV_OPT_STRING, AT(once.ledger), RV_UNSEEN, "FILE", "write an intent before the effect and an outcome after it", 0, 0, NULL },
+	{ "credentials", 0, RV_OPT_STRING, AT(once.service.credentials), RV_UNSEEN, "'PROGRAM ...'", "mint the tool's credentials with this program, for each call", 0, 0, NULL },
+	{ "credentials-timeout", 0, RV_OPT_DURATION, AT(once.service.credentials_timeout_ms), RV_UNSEEN, "DUR", "how long minting may take (10s)", 0, 0, NULL },
+	{ "tool-stderr", 0, RV_OPT_STRING, AT(once.service.tool_stderr), RV_UNSEEN, "tail|inherit|FILE", "keep its end for messages, pass it on, or append it to FILE", 0, 0, NULL },
+	{ "require-containment", 0, RV_OPT_FLAG, AT(once.service.require_containment), RV_UNSEEN, NULL, "refuse to run where no PID namespace can be had", 0, 0, NULL },
+	{ "ledger", 0, RV_OPT_STRING, AT(once.service.ledger), RV_UNSEEN, "FILE", "write an intent before the effect and an outcome after it", 0, 0, NULL },
 	{ "ledger-phases", 0, RV_OPT_CHOICE, AT(phases), RV_UNSEEN, NULL, "both rows, or outcomes alone (two)", 0, 0, "two|one" },
 	{ "durability", 0, RV_OPT_CHOICE, AT(durability), RV_UNSEEN, NULL, "what a row survives: a crash of the process, or of the power", 0, 0, "process|power" },
-	{ "ledger-wait", 0, RV_OPT_DURATION, AT(once.ledger_wait_ms), RV_UNSEEN, "DUR", "how long to wait for the ledger's lock (10s)", 0, 0, NULL },
-	{ "ledger-unsafe-fs", 0, RV_OPT_FLAG, AT(once.unsafe_fs), RV_UNSEEN, NULL, "take a ledger on a network or FUSE file system", 0, 0, NULL },
-	{ "refuse-orphan", 0, RV_OPT_FLAG, AT(once.refuse_orphan), RV_UNSEEN, NULL, "refuse a key that has an attempt without an outcome", 0, 0, NULL },
+	{ "ledger-wait", 0, RV_OPT_DURATION, AT(once.service.ledger_wait_ms), RV_UNSEEN, "DUR", "how long to wait for the ledger's lock (10s)", 0, 0, NULL },
+	{ "ledger-unsafe-fs", 0, RV_OPT_FLAG, AT(once.service.unsafe_fs), RV_UNSEEN, NULL, "take a ledger on a network or FUSE file system", 0, 0, NULL },
+	{ "refuse-orphan", 0, RV_OPT_FLAG, AT(once.service.refuse_orphan), RV_UNSEEN, NULL, "refuse a key that has an attempt without an outcome", 0, 0, NULL },
+	{ "stream", 0, RV_OPT_FLAG, AT(stream), RV_UNSEEN, NULL, "answer request lines from standard input, one reply line each", 0, 0, NULL },
+	{ "jobs", 'j', RV_OPT_INTEGER, AT(jobs), RV_UNSEEN, "N", "dispatches at once, with --stream (1)", 1, 1024, NULL },
+	{ "unordered", 0, RV_OPT_FLAG, AT(unordered), RV_UNSEEN, NULL, "replies as they come, with --stream", 0, 0, NULL },
 	{ "json", 0, RV_OPT_FLAG, AT(json), RV_UNSEEN, NULL, "print the whole reply as one JSON line", 0, 0, NULL },
 };
 
 static const char *const usage[] = {
 	"[options] --tool NAME [--args JSON | --args-file FILE] -- COMMAND [ARG...]",
+	"--stream [--jobs N] [--unordered] [options] [-- COMMAND [ARG...]]",
 	NULL,
 };
 
 static const char *const statuses[] = {
 	"0    the tool's result is on stdout",
-	"1    the tool failed by its own status (exit), or something of it may still run",
+	"1    the tool failed by its own status (exit), or something of it may still run;\n"
+	"       --stream: a reply is not ok",
 	"2    the command line is wrong",
-	"3    the input is refused (request, number, derivation)",
+	"3    the input is refused (request, number, derivation); --stream: a line was",
 	"5    the system failed",
 	"120  stdout was not one JSON value (protocol)",
 	"121  too much output (output-cap)",
@@ -138,13 +148,77 @@ static int report(const struct options *values, const struct rv_once_result *res
 	return status;
 }
 
+static void say(const char *message)
+{
+	rv_cli_say("%s", message);
+}
+
+/* What one call alone can be asked for says nothing to a stream, whose requests say it themselves. */
+static int check_stream(const struct options *values, struct rv_error *err)
+{
+	const struct rv_once *once = &values->once;
+
+	if (once->tool != NULL || once->args != NULL || once->args_file != NULL || once->key != NULL ||
+	    once->run_file != NULL || once->run_id != NULL || once->genesis != NULL || once->derivation != 0 ||
+	    once->coordinates || once->new_call || once->span_id != NULL || once->agent_type != NULL || values->json)
+		return rv_error_set(err, RV_E_USAGE, 0, "with --stream the requests say the tool, its arguments and its "
+							"key, and every reply is JSON");
+	return rv_service_check(&once->service, err);
+}
+
+static int run_stream(const struct options *values)
+{
+	struct rv_error err = RV_ERROR_INIT;
+	struct rv_stream_result result;
+	struct rv_stream_options stream = {
+		.service = values->once.service,
+		.jobs = (size_t)values->jobs,
+		.unordered = values->unordered,
+		.json_flags = values->once.strict ? RV_JSON_STRICT : RV_JSON_DEFAULT,
+		.command = values->once.argv[0] != NULL ? values->once.argv : NULL,
+		.in = STDIN_FILENO,
+		.out = STDOUT_FILENO,
+		.say = say,
+	};
+	int status;
+
+	if (check_stream(values, &err) != 0)
+		return rv_cli_usage("%s", err.message);
+	if (rv_stream_run(&stream, &result, &err) != 0)
+		status = rv_cli_fail(&err);
+	else
+		status = result.refused ? RV_EXIT_REFUSED : result.failed ? RV_EXIT_NEEDS_SOMEONE : RV_EXIT_DONE;
+	if (result.signal_number != 0)
+		die_of(result.signal_number);
+	if (result.reader_gone)
+		die_of(SIGPIPE); /* quietly: all rows are written */
+	return status;
+}
+
+static int run_once(const struct options *values)
+{
+	struct rv_once_result result;
+	struct rv_error err = RV_ERROR_INIT;
+	int status;
+
+	if (values->unordered || values->jobs != 1)
+		return rv_cli_usage("--jobs and --unordered need --stream");
+	if (rv_once_check(&values->once, &err) != 0)
+		return rv_cli_usage("%s", err.message);
+	rv_once_run(&values->once, &result);
+	status = rv_cli_end(report(values, &result));
+	if (result.signal_number != 0)
+		die_of(result.signal_number);
+	rv_once_release(&result);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
-	struct options values = { .once = {
+	struct options values = { .once.service = {
 		.timeout_ms = 30000, .grace_ms = 2000, .max_output = 1U << 20, .credentials_timeout_ms = 10000,
 		.ledger_wait_ms = 10000, .tool_stderr = "tail",
-	} };
-	struct rv_once_result result;
+	}, .jobs = 1 };
 	struct rv_error err = RV_ERROR_INIT;
 	int operand;
 	int status;
@@ -153,22 +227,16 @@ int main(int argc, char **argv)
 	if (rv_cli_parse(&program, argc, argv, &values, &operand, &status) != 0)
 		return status;
 	values.once.argv = argv + operand;
-	values.once.allow_env = terminated(&values.allow_env);
-	values.once.set_env = terminated(&values.set_env);
-	values.once.power = values.durability == 1;
-	values.once.outcomes_only = values.phases == 1;
+	values.once.service.allow_env = terminated(&values.allow_env);
+	values.once.service.set_env = terminated(&values.set_env);
+	values.once.service.power = values.durability == 1;
+	values.once.service.outcomes_only = values.phases == 1;
 	values.once.coordinates = values.agent_seq_given || values.ordinal_given;
-	if (values.once.allow_env == NULL || values.once.set_env == NULL) {
+	if (values.once.service.allow_env == NULL || values.once.service.set_env == NULL) {
 		(void)rv_error_nomem(&err);
 		return rv_cli_fail(&err);
 	}
-	if (rv_once_check(&values.once, &err) != 0)
-		return rv_cli_usage("%s", err.message);
-	rv_once_run(&values.once, &result);
-	status = rv_cli_end(report(&values, &result));
-	if (result.signal_number != 0)
-		die_of(result.signal_number);
-	rv_once_release(&result);
+	status = values.stream ? run_stream(&values) : run_once(&values);
 	rv_strings_release(&values.allow_env);
 	rv_strings_release(&values.set_env);
 	return status;

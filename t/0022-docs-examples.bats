@@ -22,8 +22,9 @@ setup() {
 page_commands() {
 	awk '
 		/^\.Sh/ { on = $0 == ".Sh EXAMPLES" }
-		/^\.Ed/ { more = 0 }
-		!on || /^\./ { next }
+		/^\.Bd/ { display = 1 }
+		/^\.Ed/ { display = more = 0 }
+		!on || !display || /^\./ { next }
 		{ gsub(/\\e/, "\\") }
 		/^\$ / {
 			n++

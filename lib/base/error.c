@@ -29,7 +29,7 @@ __attribute__((format(printf, 3, 0))) static void format_into(char *out, size_t 
 		trim_partial(out, cap - 1);
 }
 
-int rv_error_set(struct rv_error *err, enum rv_code code, int errnum, const char *format, ...)
+int (rv_error_set)(struct rv_error *err, enum rv_code code, int errnum, const char *format, ...)
 {
 	char text[RV_ERROR_MESSAGE_MAX]; /* an argument may be err->message itself */
 	va_list args;
@@ -48,7 +48,7 @@ int rv_error_set(struct rv_error *err, enum rv_code code, int errnum, const char
 	return -1;
 }
 
-int rv_error_wrap(struct rv_error *err, const char *format, ...)
+int (rv_error_wrap)(struct rv_error *err, const char *format, ...)
 {
 	char text[RV_ERROR_MESSAGE_MAX];
 	va_list args;
@@ -64,7 +64,7 @@ int rv_error_wrap(struct rv_error *err, const char *format, ...)
 	return -1;
 }
 
-int rv_error_nomem(struct rv_error *err)
+int (rv_error_nomem)(struct rv_error *err)
 {
 	return rv_error_set(err, RV_E_NOMEM, 0, "out of memory");
 }

@@ -55,6 +55,12 @@ int rv_error_wrap(struct rv_error *err, const char *format, ...) __attribute__((
 /* Out of memory, as an error; return -1. */
 int rv_error_nomem(struct rv_error *err);
 
+/* So that compilers and analyzers see the -1 too: without it every use after a checked failure
+ * looks like one of something that was never set. */
+#define rv_error_set(...) ((void)rv_error_set(__VA_ARGS__), -1)
+#define rv_error_wrap(...) ((void)rv_error_wrap(__VA_ARGS__), -1)
+#define rv_error_nomem(err) ((void)rv_error_nomem(err), -1)
+
 void rv_error_clear(struct rv_error *err);
 
 /* The code as it stands in a reply: "config", "spawn" (for both), "io", ... */

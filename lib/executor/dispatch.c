@@ -1,258 +1,102 @@
 #include "lib/executor/dispatch.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/executor/admit.h"
+#include "lib/executor/attempt.h"
 #include "lib/executor/command.h"
 #include "lib/json/write.h"
 #include "lib/process/workdir.h"
 
-#define NAME_TRIES 64
 #define REMOVAL_MS 1000 /* how long an answer waits for its workdir to be gone; the slot goes on */
-#define SETTLE_MS 2000  /* beyond all deadlines: the last row's own time */
 
 /* ---- the end ---- */
 
+static void let_go(struct rv_dispatch *dispatch)
+{
+	if (dispatch->lock >= 0)
+		rv_ledger_drop(dispatch->executor->batch->ledger, dispatch->lock);
+	dispatch->lock = -1;
+}
+
+/* The worker is gone, or could not: it was not the directory's fault. */
+static void remove_here(struct rv_dispatch *dispatch)
+{
+	struct rv_error err = RV_ERROR_INIT;
+
+	dispatch->has_workdir = false;
+	if (rv_workdir_remove(dispatch->workdir.data, &err) != 0)
+		dispatch->warning = err;
+}
+
+static void on_removed(struct rv_watch *watch, uint32_t events)
+{
+	struct rv_dispatch *dispatch = watch->owner;
+	struct rv_error err = RV_ERROR_INIT;
+
+	(void)events;
+	rv_loop_remove(dispatch->executor->loop, watch);
+	dispatch->has_workdir = false;
+	rv_error_clear(&dispatch->warning);
+	if (rv_slot_discarded(dispatch->slot, 0, &err) != 1)
+		remove_here(dispatch);
+}
+
+/* Asked of the slot, so that it happens also if this process dies at the next instruction. */
 static void remove_workdir(struct rv_dispatch *dispatch)
 {
 	struct rv_error err = RV_ERROR_INIT;
 
-	if (dispatch->workdir.len == 0)
+	if (!dispatch->has_workdir)
 		return;
-	if (dispatch->slot->socket >= 0 && rv_slot_discard(dispatch->slot, dispatch->workdir.data, &err) == 0)
-		return; /* answered later: await_removal() */
-	if (rv_workdir_remove(dispatch->workdir.data, &err) != 0)
-		dispatch->warning = err;
-	rv_buffer_clear(&dispatch->workdir);
+	dispatch->removal = (struct rv_watch){ -1, on_removed, dispatch };
+	dispatch->removal_ms = rv_clock_mono_ms() + REMOVAL_MS;
+	if (dispatch->slot->socket < 0 || rv_slot_discard(dispatch->slot, dispatch->workdir.data, &err) != 0 ||
+	    rv_loop_add(dispatch->executor->loop, &dispatch->removal, dispatch->slot->socket, EPOLLIN, &err) != 0)
+		remove_here(dispatch);
 }
 
-static void await_removal(struct rv_dispatch *dispatch)
+static void check_removal(struct rv_dispatch *dispatch)
 {
-	struct rv_error err = RV_ERROR_INIT;
-	int removed;
-
-	if (dispatch->workdir.len == 0 || dispatch->slot->socket < 0)
-		return;
-	removed = rv_slot_discarded(dispatch->slot, REMOVAL_MS, &err);
-	if (removed == 0)
-		(void)rv_error_set(&err, RV_E_IO, 0, "%s is still being removed", dispatch->workdir.data);
-	if (removed < 0 && rv_workdir_remove(dispatch->workdir.data, &err) == 0)
-		return; /* the worker was killed meanwhile, or could not: it was not the directory's fault */
-	if (removed != 1)
-		dispatch->warning = err;
+	if (dispatch->has_workdir && dispatch->removal_ms != 0 && dispatch->warning.code == RV_E_NONE &&
+	    rv_clock_left_ms(dispatch->removal_ms) == 0)
+		(void)rv_error_set(&dispatch->warning, RV_E_IO, 0, "%s is still being removed", dispatch->workdir.data);
 }
 
-static struct rv_attempt attempt_of(const struct rv_dispatch *dispatch)
+/* Queue a row; where that cannot be, it is as if it had been refused. */
+static void queue(struct rv_dispatch *dispatch, enum rv_dispatch_stage stage, struct rv_buffer *row, int made,
+		  struct rv_error *err)
 {
-	const struct rv_call *call = dispatch->call;
-
-	return (struct rv_attempt){
-		.idempotency_key = call->key,
-		.run_id = call->run_id,
-		.span_id = call->span_id,
-		.tool = call->tool,
-		.args_hash = call->args_hash,
-		.executor = rv_span_of(dispatch->executor->name),
-		.workdir = { dispatch->workdir.data, strlen(dispatch->workdir.data) },
-		.started_at = dispatch->started_at,
-		.attempt_id = { dispatch->attempt_id, strlen(dispatch->attempt_id) },
-	};
+	dispatch->stage = stage;
+	if (made != 0 || rv_batch_add(dispatch->executor->batch, dispatch, row, err) != 0)
+		rv_dispatch_written(dispatch, err);
+	rv_buffer_release(row);
 }
 
-static void write_outcome(struct rv_dispatch *dispatch)
-{
-	struct rv_buffer row = RV_BUFFER_INIT;
-	struct rv_attempt attempt = attempt_of(dispatch);
-	struct rv_error err = RV_ERROR_INIT;
-	char signal_text[16];
-	struct rv_outcome outcome = {
-		.duration_ms = dispatch->duration_ms,
-		.outcome = dispatch->outcome,
-		.exit_code = dispatch->exit_code,
-		.signal = dispatch->signal_number != 0 ? rv_signal_name(dispatch->signal_number, signal_text) : NULL,
-	};
-
-	if (dispatch->executor->ledger == NULL)
-		return;
-	rv_row_add_outcome(&row, &attempt, &outcome);
-	if (rv_buffer_check(&row, &err) != 0 || rv_ledger_append(dispatch->executor->ledger, row.data, row.len, &err) != 0) {
-		/* an effect whose outcome could not be audited must not report success silently */
-		(void)rv_error_wrap(&err, "the outcome '%s' could not be written", dispatch->outcome);
-		err.code = RV_E_LEDGER;
-		dispatch->error = err;
-	}
-	rv_buffer_release(&row);
-	if (dispatch->lock >= 0)
-		rv_ledger_drop(dispatch->executor->ledger, dispatch->lock);
-	dispatch->lock = -1;
-}
-
-/* The attempt is over, `error` says how.  What is asked of the slot first happens also if this process
- * dies at the next instruction. */
+/* The attempt is over, `error` says how. */
 static void settle(struct rv_dispatch *dispatch)
 {
 	enum rv_code code = dispatch->error.code;
+	struct rv_buffer row = RV_BUFFER_INIT;
+	struct rv_error err = RV_ERROR_INIT;
 
 	dispatch->duration_ms = rv_clock_mono_ms() - dispatch->started_mono_ms;
 	dispatch->outcome = code == RV_E_NONE ? "ok" : code == RV_E_TIMEOUT ? "timeout" : "error";
 	rv_environment_release(&dispatch->environment);
 	remove_workdir(dispatch);
-	write_outcome(dispatch);
-	await_removal(dispatch);
-	dispatch->stage = RV_STAGE_DONE;
+	queue(dispatch, RV_STAGE_OUTCOME, &row, rv_attempt_outcome(dispatch, &row, &err), &err);
 }
 
 /* Refused before the intent: no row, no workdir. */
 static void refuse(struct rv_dispatch *dispatch)
 {
-	if (dispatch->lock >= 0)
-		rv_ledger_drop(dispatch->executor->ledger, dispatch->lock);
-	dispatch->lock = -1;
+	let_go(dispatch);
 	remove_workdir(dispatch);
-	await_removal(dispatch);
 	dispatch->stage = RV_STAGE_DONE;
-}
-
-/* ---- before the intent ---- */
-
-static int build_environment(struct rv_dispatch *dispatch, struct rv_error *err)
-{
-	const struct rv_executor *executor = dispatch->executor;
-
-	for (size_t i = 0; executor->allow_env[i] != NULL; i++) {
-		if (rv_environment_allow(&dispatch->environment, executor->allow_env[i], err) != 0)
-			return rv_error_wrap(err, "--allow-env");
-	}
-	for (size_t i = 0; executor->set_env[i] != NULL; i++) {
-		if (rv_environment_put(&dispatch->environment, executor->set_env[i], err) != 0)
-			return rv_error_wrap(err, "--setenv");
-	}
-	return 0;
-}
-
-static bool has_nul(struct rv_span text)
-{
-	return text.len > 0 && memchr(text.data, '\0', text.len) != NULL;
-}
-
-/* What no environment and no command line can carry is refused before anything is written. */
-static int check_call(const struct rv_call *call, struct rv_error *err)
-{
-	if (has_nul(call->tool) || has_nul(call->run_id) || has_nul(call->key))
-		return rv_error_set(err, RV_E_REQUEST, 0, "a NUL in the tool's name, the run id or the key");
-	if (call->command == NULL || call->command[0] == '\0')
-		return rv_error_set(err, RV_E_CONFIG, 0, "there is no command to run");
-	return 0;
-}
-
-/* Last, so that nothing overrides them. */
-static int add_identity(struct rv_dispatch *dispatch, struct rv_error *err)
-{
-	struct rv_environment *env = &dispatch->environment;
-	const struct rv_call *call = dispatch->call;
-
-	if (rv_environment_set(env, RV_SPAN("RULVAR_TOOL"), call->tool, err) != 0 ||
-	    rv_environment_set(env, RV_SPAN("RULVAR_RUN_ID"), call->run_id, err) != 0)
-		return -1;
-	return rv_environment_set(env, RV_SPAN("RULVAR_IDEMPOTENCY_KEY"), call->key, err);
-}
-
-static int random_letters(char text[7], struct rv_error *err)
-{
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	unsigned char raw[6];
-
-	if (rv_random(raw, sizeof raw, err) != 0)
-		return -1;
-	for (size_t i = 0; i < sizeof raw; i++)
-		text[i] = letters[raw[i] % (sizeof letters - 1)];
-	text[6] = '\0';
-	return 0;
-}
-
-static int make_workdir(struct rv_dispatch *dispatch, struct rv_error *err)
-{
-	char letters[7];
-
-	for (int i = 0; i < NAME_TRIES; i++) {
-		if (random_letters(letters, err) != 0 ||
-		    rv_workdir_name(&dispatch->workdir, dispatch->executor->workdir_base, dispatch->call->tool, letters,
-				    err) != 0)
-			return -1;
-		if (rv_slot_arm(dispatch->slot, dispatch->workdir.data, err) != 0)
-			return -1;
-		if (mkdir(dispatch->workdir.data, 0700) == 0)
-			return 0;
-		if (errno != EEXIST)
-			break;
-	}
-	(void)rv_error_set(err, RV_E_CONFIG, errno, "workdir %s", dispatch->workdir.data);
-	rv_buffer_clear(&dispatch->workdir);
-	return -1;
-}
-
-static int check_orphan(const struct rv_dispatch *dispatch, struct rv_error *err)
-{
-	const char *path = dispatch->executor->refuse_orphan;
-	struct rv_buffer attempt = RV_BUFFER_INIT;
-	bool found = false;
-	int result;
-
-	if (path == NULL)
-		return 0;
-	result = rv_ledger_find_orphan(path, dispatch->call->key, &found, &attempt, err);
-	if (result != 0)
-		(void)rv_error_wrap(err, "--refuse-orphan");
-	else if (found)
-		result = rv_error_set(err, RV_E_LEDGER, 0,
-				      "an earlier attempt of this key has no outcome (%.*s): look the key %.*s up with "
-				      "the effect's provider before any retry",
-				      (int)attempt.len, attempt.len > 0 ? attempt.data : "", (int)dispatch->call->key.len,
-				      dispatch->call->key.data);
-	if (result != 0)
-		err->code = RV_E_LEDGER;
-	rv_buffer_release(&attempt);
-	return result;
-}
-
-static int64_t latest_end(const struct rv_executor *executor)
-{
-	int64_t ms = executor->timeout_ms + 2 * executor->grace_ms + executor->ledger_wait_ms + SETTLE_MS;
-
-	return executor->credentials != NULL ? ms + executor->credentials_timeout_ms : ms;
-}
-
-static int write_intent(struct rv_dispatch *dispatch, struct rv_error *err)
-{
-	const struct rv_executor *executor = dispatch->executor;
-	struct rv_attempt attempt = attempt_of(dispatch);
-	struct rv_buffer row = RV_BUFFER_INIT;
-	struct rv_writer writer;
-	int result = -1;
-
-	if (executor->ledger == NULL || executor->outcomes_only)
-		return 0;
-	if (rv_writer_init(&writer, err) == 0 && rv_ledger_hold(executor->ledger, &dispatch->lock, err) == 0) {
-		writer.lock = dispatch->lock;
-		writer.until = dispatch->started_at + latest_end(executor);
-		rv_row_add_intent(&row, &attempt, executor->sandbox, rv_containment_name(dispatch->slot->containment),
-				  &writer);
-		result = rv_buffer_check(&row, err);
-		if (result == 0)
-			result = rv_ledger_append(executor->ledger, row.data, row.len, err);
-	}
-	if (result != 0) {
-		err->code = RV_E_LEDGER;
-		(void)rv_error_wrap(err, "the intent could not be written, so nothing was run");
-	}
-	rv_buffer_release(&row);
-	return result;
 }
 
 /* ---- the runs ---- */
@@ -338,7 +182,7 @@ static int start_tool(struct rv_dispatch *dispatch, struct rv_error *err)
 
 	rv_buffer_clear(&dispatch->input);
 	add_tool_input(&dispatch->input, dispatch->call);
-	if (add_identity(dispatch, err) == 0 && rv_buffer_check(&dispatch->input, err) == 0 &&
+	if (rv_attempt_identity(dispatch, err) == 0 && rv_buffer_check(&dispatch->input, err) == 0 &&
 	    rv_command_find(&path, dispatch->call->command, err) == 0) {
 		plan.path = path.data;
 		plan.envp = dispatch->environment.entries;
@@ -363,6 +207,8 @@ void rv_dispatch_begin(struct rv_dispatch *dispatch, const struct rv_executor *e
 		       struct rv_slot *slot, struct rv_slot *host_slot)
 {
 	struct rv_error *err = &dispatch->error;
+	struct rv_error failure = RV_ERROR_INIT;
+	struct rv_buffer row = RV_BUFFER_INIT;
 
 	memset(dispatch, 0, sizeof *dispatch);
 	dispatch->executor = executor;
@@ -373,14 +219,52 @@ void rv_dispatch_begin(struct rv_dispatch *dispatch, const struct rv_executor *e
 	dispatch->exit_code = -1;
 	dispatch->started_at = rv_clock_wall_ms();
 	dispatch->started_mono_ms = rv_clock_mono_ms();
-	if (rv_uuid(dispatch->attempt_id, err) != 0 || check_call(call, err) != 0 || build_environment(dispatch, err) != 0 ||
-	    check_orphan(dispatch, err) != 0 || make_workdir(dispatch, err) != 0 || write_intent(dispatch, err) != 0) {
+	if (rv_uuid(dispatch->attempt_id, err) != 0 || rv_attempt_check(call, err) != 0 ||
+	    rv_attempt_environment(dispatch, err) != 0 || rv_attempt_orphan(dispatch, err) != 0 ||
+	    rv_attempt_workdir(dispatch, err) != 0) {
+		refuse(dispatch);
+		return;
+	}
+	queue(dispatch, RV_STAGE_INTENT, &row, rv_attempt_intent(dispatch, &row, &failure), &failure);
+}
+
+static void intent_written(struct rv_dispatch *dispatch, const struct rv_error *failure)
+{
+	struct rv_error *err = &dispatch->error;
+
+	if (failure != NULL) {
+		*err = *failure;
+		(void)rv_error_wrap(err, "the intent could not be written, so nothing was run");
+		err->code = RV_E_LEDGER;
 		refuse(dispatch);
 		return;
 	}
 	dispatch->intended = true;
-	start_or_settle(dispatch, executor->credentials != NULL ? start_credentials(dispatch, err)
-								: start_tool(dispatch, err));
+	if (dispatch->abort_asked)
+		start_or_settle(dispatch, rv_error_set(err, RV_E_ABORTED, 0, "aborted before the tool was started"));
+	else
+		start_or_settle(dispatch, dispatch->executor->credentials != NULL ? start_credentials(dispatch, err)
+										  : start_tool(dispatch, err));
+}
+
+/* An effect whose outcome could not be audited must not report success silently. */
+static void outcome_written(struct rv_dispatch *dispatch, const struct rv_error *failure)
+{
+	if (failure != NULL) {
+		dispatch->error = *failure;
+		(void)rv_error_wrap(&dispatch->error, "the outcome '%s' could not be written", dispatch->outcome);
+		dispatch->error.code = RV_E_LEDGER;
+	}
+	let_go(dispatch);
+	dispatch->stage = RV_STAGE_DONE;
+}
+
+void rv_dispatch_written(struct rv_dispatch *dispatch, const struct rv_error *failure)
+{
+	if (dispatch->stage == RV_STAGE_INTENT)
+		intent_written(dispatch, failure);
+	else if (dispatch->stage == RV_STAGE_OUTCOME)
+		outcome_written(dispatch, failure);
 }
 
 /* ---- after a run ---- */
@@ -431,7 +315,8 @@ static void after_credentials(struct rv_dispatch *dispatch)
 
 void rv_dispatch_check(struct rv_dispatch *dispatch)
 {
-	if (!dispatch->running || dispatch->stage == RV_STAGE_DONE)
+	check_removal(dispatch);
+	if (!dispatch->running)
 		return;
 	rv_run_check(&dispatch->run);
 	if (!dispatch->run.finished)
@@ -444,15 +329,20 @@ void rv_dispatch_check(struct rv_dispatch *dispatch)
 
 void rv_dispatch_give_up(struct rv_dispatch *dispatch, const struct rv_error *why)
 {
-	if (dispatch->stage == RV_STAGE_DONE)
-		return;
-	if (dispatch->running && !dispatch->run.finished)
+	if (dispatch->stage == RV_STAGE_TOOL || dispatch->stage == RV_STAGE_CREDENTIALS) {
 		rv_run_give_up(&dispatch->run);
-	take_facts(dispatch);
-	dispatch->error = *why;
-	dispatch->error.code = RV_E_SPAWN;
-	(void)rv_error_wrap(&dispatch->error, "the tool was killed since it could not be supervised");
-	settle(dispatch);
+		if (dispatch->stage == RV_STAGE_TOOL)
+			take_facts(dispatch);
+		end_run(dispatch);
+		dispatch->error = *why;
+		dispatch->error.code = RV_E_SPAWN;
+		(void)rv_error_wrap(&dispatch->error, "the tool was killed since it could not be supervised");
+		settle(dispatch);
+	}
+	if (dispatch->has_workdir && dispatch->stage == RV_STAGE_DONE) {
+		rv_loop_remove(dispatch->executor->loop, &dispatch->removal);
+		remove_here(dispatch);
+	}
 }
 
 void rv_dispatch_abort(struct rv_dispatch *dispatch)
@@ -462,20 +352,31 @@ void rv_dispatch_abort(struct rv_dispatch *dispatch)
 		rv_run_abort(&dispatch->run);
 }
 
+bool rv_dispatch_answered(const struct rv_dispatch *dispatch)
+{
+	return dispatch->stage == RV_STAGE_DONE && (!dispatch->has_workdir || dispatch->warning.code != RV_E_NONE);
+}
+
 bool rv_dispatch_done(const struct rv_dispatch *dispatch)
 {
-	return dispatch->stage == RV_STAGE_DONE;
+	return dispatch->stage == RV_STAGE_DONE && !dispatch->has_workdir;
 }
 
 int64_t rv_dispatch_deadline(const struct rv_dispatch *dispatch)
 {
-	return dispatch->running ? rv_run_deadline(&dispatch->run) : rv_clock_mono_ms();
+	if (dispatch->running)
+		return rv_run_deadline(&dispatch->run);
+	return dispatch->has_workdir && dispatch->removal_ms != 0 && dispatch->warning.code == RV_E_NONE
+		       ? dispatch->removal_ms
+		       : INT64_MAX;
 }
 
 void rv_dispatch_release(struct rv_dispatch *dispatch)
 {
 	if (dispatch->running)
-		rv_run_release(&dispatch->run);
+		end_run(dispatch);
+	if (dispatch->has_workdir)
+		rv_loop_remove(dispatch->executor->loop, &dispatch->removal);
 	rv_environment_release(&dispatch->environment);
 	rv_buffer_release(&dispatch->workdir);
 	rv_buffer_release(&dispatch->input);

@@ -3,7 +3,7 @@
  *
  * Before the intent a dispatch may be refused and leaves no row and no workdir.  After it there is
  * exactly one outcome row whatever happens, written before the reply.  The owner turns the loop and
- * calls rv_dispatch_check() after each turn until rv_dispatch_done().
+ * calls rv_dispatch_check() after each turn, and rv_batch_flush() after that, until rv_dispatch_done().
  *
  * Order, and the crash that each step answers for:
  *   the workdir is announced to the slot, then made   (killed here: the slot removes it, empty)
@@ -22,6 +22,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/digest/digest.h"
+#include "lib/executor/batch.h"
 #include "lib/executor/environment.h"
 #include "lib/ledger/append.h"
 #include "lib/ledger/row.h"
@@ -43,7 +44,7 @@ struct rv_executor {
 	const char *credentials_path;
 	int64_t credentials_timeout_ms;
 	int stderr_fd;            /* where a tool's stderr goes instead of being captured; -1 */
-	struct rv_ledger *ledger; /* NULL: none */
+	struct rv_batch *batch;   /* the way to the ledger */
 	bool outcomes_only;       /* --ledger-phases one */
 	const char *refuse_orphan; /* the ledger's path where an open orphan of the key refuses, or NULL */
 	int64_t ledger_wait_ms;
@@ -64,7 +65,13 @@ struct rv_call {
 	char *const *argv;       /* argv[0] is the command */
 };
 
-enum rv_dispatch_stage { RV_STAGE_NEW, RV_STAGE_CREDENTIALS, RV_STAGE_TOOL, RV_STAGE_DONE };
+enum rv_dispatch_stage {
+	RV_STAGE_INTENT,      /* its row is queued */
+	RV_STAGE_CREDENTIALS, /* the minting program runs */
+	RV_STAGE_TOOL,        /* the tool runs */
+	RV_STAGE_OUTCOME,     /* its row is queued */
+	RV_STAGE_DONE
+};
 
 struct rv_dispatch {
 	const struct rv_executor *executor;
@@ -74,9 +81,11 @@ struct rv_dispatch {
 	enum rv_dispatch_stage stage;
 	bool abort_asked;
 	bool intended;                /* the intent stands: an outcome is owed */
-	bool settled;
 	/* the attempt */
-	struct rv_buffer workdir;     /* NUL-terminated path; empty: none */
+	struct rv_buffer workdir;     /* its path, NUL-terminated */
+	bool has_workdir;             /* made, and not yet known to be gone */
+	struct rv_watch removal;
+	int64_t removal_ms;           /* monotonic: how long an answer waits for it; 0: not asked for */
 	char attempt_id[RV_UUID_TEXT];
 	int64_t started_at;           /* wall clock, ms */
 	int64_t started_mono_ms;
@@ -106,6 +115,11 @@ void rv_dispatch_check(struct rv_dispatch *dispatch);
 void rv_dispatch_abort(struct rv_dispatch *dispatch); /* again: without any further grace */
 /* The loop itself failed: everything is killed, and the outcome is owed all the same. */
 void rv_dispatch_give_up(struct rv_dispatch *dispatch, const struct rv_error *why);
+/* Its row is confirmed (NULL) or not: the batch says so. */
+void rv_dispatch_written(struct rv_dispatch *dispatch, const struct rv_error *failure);
+/* The answer stands.  A workdir that takes its time is a warning and holds no answer up for long. */
+bool rv_dispatch_answered(const struct rv_dispatch *dispatch);
+/* The slot is free, too. */
 bool rv_dispatch_done(const struct rv_dispatch *dispatch);
 int64_t rv_dispatch_deadline(const struct rv_dispatch *dispatch); /* monotonic ms: when to check at the latest */
 void rv_dispatch_release(struct rv_dispatch *dispatch);

@@ -1,6 +1,5 @@
 /*
- * One dispatch from start to finish: what `rv-exec COMMAND` is.  Slots are started first, then this
- * process becomes undumpable, and only then is anything read that may be secret.
+ * One dispatch from start to finish: what `rv-exec COMMAND` is.
  */
 #ifndef RV_EXECUTOR_ONCE_H
 #define RV_EXECUTOR_ONCE_H
@@ -11,6 +10,7 @@
 
 #include "lib/base/buffer.h"
 #include "lib/base/error.h"
+#include "lib/executor/service.h"
 
 /* What the command line says.  Strings are borrowed; NULL is "not given". */
 struct rv_once {
@@ -31,24 +31,7 @@ struct rv_once {
 	bool new_call;
 	bool strict;
 	char *const *argv;  /* COMMAND and its arguments, NULL-terminated */
-	/* the executor */
-	const char *const *allow_env; /* NULL-terminated */
-	const char *const *set_env;
-	const char *credentials;
-	int64_t credentials_timeout_ms;
-	int64_t timeout_ms;
-	int64_t grace_ms;
-	uint64_t max_output;
-	const char *workdir_base;
-	const char *tool_stderr; /* "tail", "inherit" or a file */
-	bool require_containment;
-	/* the ledger */
-	const char *ledger;
-	bool power;
-	bool unsafe_fs;
-	bool outcomes_only;
-	bool refuse_orphan;
-	int64_t ledger_wait_ms;
+	struct rv_service_options service;
 };
 
 struct rv_once_result {

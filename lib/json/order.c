@@ -94,7 +94,7 @@ static uint64_t key_of(struct rv_span name)
 {
 	uint64_t word;
 
-	memcpy(&word, name.data, sizeof word); /* there are always eight bytes: see keep_string, TEXT_MARGIN */
+	memcpy(&word, name.data, sizeof word); /* RV_SPARE: there are always eight bytes */
 	word = be64toh(word);
 	if (name.len < sizeof word)
 		word &= name.len == 0 ? 0 : UINT64_MAX << (64 - 8 * name.len);

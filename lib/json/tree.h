@@ -93,7 +93,10 @@ void rv_members_list(const struct rv_json_node *object, struct rv_item *items);
 size_t rv_items_order_canonical(struct rv_item *items, struct rv_item *spare, size_t count);
 size_t rv_items_order_engine(struct rv_item *items, struct rv_item *spare, size_t count);
 
-/* rv_json_add_string() of what is known to be WTF-8. */
+/* Behind each string of a document so many bytes may be read, so that whole words can be. */
+#define RV_SPARE ((size_t)8)
+
+/* rv_json_add_string() of a document's own string. */
 void rv_json_add_wtf8(struct rv_buffer *out, struct rv_span text);
 
 /* The value of a number's text, rounded to nearest even; +-HUGE_VAL where it overflows. */

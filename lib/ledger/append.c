@@ -18,7 +18,7 @@
 
 /* A repair may not hold up a dispatch for long: past this the row is appended beside the open
  * descriptors of others (lib/ledger/mend.h). */
-#define LEASE_MS 250
+#define LEASE_MS 100
 #define WRITE_MAX 0x7ffff000 /* what one write(2) takes */
 
 /* One file that this path was. */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 union control {
-	struct cmsghdr align;
+	struct cmsghdr first;
 	char bytes[CMSG_SPACE(RV_WIRE_FDS * sizeof(int))];
 };
 
@@ -20,12 +20,11 @@ int rv_wire_send(int socket, struct rv_wire_message *message, const int *fds, in
 	ssize_t n;
 
 	if (count > 0) {
-		struct cmsghdr *rights;
+		struct cmsghdr *rights = &control.first;
 
 		memset(&control, 0, sizeof control);
 		header.msg_control = control.bytes;
 		header.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
-		rights = CMSG_FIRSTHDR(&header);
 		rights->cmsg_level = SOL_SOCKET;
 		rights->cmsg_type = SCM_RIGHTS;
 		rights->cmsg_len = CMSG_LEN((size_t)count * sizeof(int));

@@ -1,0 +1,23 @@
+/* The parts of a dispatch's attempt: what is set up before the intent, and its two rows.  Private to
+ * lib/executor/dispatch.c, which has the order. */
+#ifndef RV_EXECUTOR_ATTEMPT_H
+#define RV_EXECUTOR_ATTEMPT_H
+
+#include "lib/base/buffer.h"
+#include "lib/base/error.h"
+#include "lib/executor/dispatch.h"
+
+/* What no environment and no command line can carry is refused before anything is written. */
+int rv_attempt_check(const struct rv_call *call, struct rv_error *err);
+/* --allow-env and --setenv; later the credentials; and the identity last, so that nothing overrides it. */
+int rv_attempt_environment(struct rv_dispatch *dispatch, struct rv_error *err);
+int rv_attempt_identity(struct rv_dispatch *dispatch, struct rv_error *err);
+/* --refuse-orphan. */
+int rv_attempt_orphan(const struct rv_dispatch *dispatch, struct rv_error *err);
+/* Announced to the slot, then made. */
+int rv_attempt_workdir(struct rv_dispatch *dispatch, struct rv_error *err);
+/* Hold the liveness byte and append the intent's row; nothing where none is to be written. */
+int rv_attempt_intent(struct rv_dispatch *dispatch, struct rv_buffer *row, struct rv_error *err);
+int rv_attempt_outcome(const struct rv_dispatch *dispatch, struct rv_buffer *row, struct rv_error *err);
+
+#endif

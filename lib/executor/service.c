@@ -1,0 +1,282 @@
+#include "lib/executor/service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/io.h"
+#include "lib/base/text.h"
+#include "lib/executor/command.h"
+
+int rv_service_check(const struct rv_service_options *options, struct rv_error *err)
+{
+	if (options->ledger == NULL &&
+	    (options->refuse_orphan || options->power || options->unsafe_fs || options->outcomes_only))
+		return rv_error_set(err, RV_E_USAGE, 0, "--refuse-orphan, --durability, --ledger-phases and "
+							"--ledger-unsafe-fs need --ledger");
+	if (options->refuse_orphan && options->outcomes_only)
+		return rv_error_set(err, RV_E_USAGE, 0, "--refuse-orphan needs intents: not with --ledger-phases one");
+	if (options->timeout_ms == 0)
+		return rv_error_set(err, RV_E_USAGE, 0, "--timeout is zero");
+	return 0;
+}
+
+/* ---- slots ---- */
+
+static int start_job(struct rv_service *service, struct rv_job *job, struct rv_error *err)
+{
+	struct rv_error why = RV_ERROR_INIT;
+
+	if (rv_slot_start(&job->tool, &service->slots, RV_CONTAIN_NAMESPACE, &why, err) != 0)
+		return -1;
+	service->job_count++; /* from here on there is something to stop */
+	if (job->tool.containment != RV_CONTAIN_NAMESPACE && service->options->require_containment) {
+		*err = why;
+		err->code = RV_E_CONFIG;
+		return rv_error_wrap(err, "--require-containment");
+	}
+	if (service->options->credentials == NULL)
+		return 0;
+	if (rv_slot_start(&job->host, &service->slots, RV_CONTAIN_SUBREAPER, &why, err) != 0)
+		return -1;
+	job->has_host = true;
+	return 0;
+}
+
+static int start_spares(struct rv_service *service, struct rv_error *err)
+{
+	struct rv_error why = RV_ERROR_INIT;
+
+	if (geteuid() == 0 || service->jobs[0].tool.containment != RV_CONTAIN_NAMESPACE)
+		return 0; /* started when they are needed */
+	for (; service->spare_count < RV_SPARE_SLOTS; service->spare_count++) {
+		if (rv_slot_start(&service->spares[service->spare_count], &service->slots, RV_CONTAIN_NAMESPACE, &why, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int replace_slot(struct rv_service *service, struct rv_slot *slot, struct rv_error *err)
+{
+	enum rv_containment wanted = slot->containment;
+	struct rv_error why = RV_ERROR_INIT;
+
+	if (service->spare_count > 0 && wanted == RV_CONTAIN_NAMESPACE) {
+		rv_slot_move(slot, &service->spares[--service->spare_count]);
+		return 0;
+	}
+	if (rv_slot_start(slot, &service->slots, wanted, &why, err) != 0)
+		return -1;
+	if (slot->containment == wanted)
+		return 0;
+	rv_slot_stop(slot, 1000);
+	*err = why;
+	return rv_error_wrap(err, "a slot was lost and cannot be replaced by one as strong");
+}
+
+int rv_service_renew(struct rv_service *service, struct rv_job *job, bool tainted, struct rv_error *err)
+{
+	if (tainted && job->tool.socket >= 0)
+		rv_slot_stop(&job->tool, 0);
+	if ((job->tool.socket < 0 && replace_slot(service, &job->tool, err) != 0) ||
+	    (job->has_host && job->host.socket < 0 && replace_slot(service, &job->host, err) != 0)) {
+		job->lost = true;
+		return -1;
+	}
+	return 0;
+}
+
+int rv_service_start(struct rv_service *service, const struct rv_service_options *options, size_t jobs,
+		     struct rv_error *err)
+{
+	memset(service, 0, sizeof *service);
+	service->options = options;
+	service->loop.epoll = -1;
+	service->signal_fd = -1;
+	service->executor.stderr_fd = -1;
+	(void)signal(SIGPIPE, SIG_IGN); /* a tool that does not read its input is no reason to die */
+	(void)signal(SIGCHLD, SIG_DFL); /* ignored, children would be reaped behind our back */
+	service->jobs = calloc(jobs, sizeof *service->jobs);
+	if (service->jobs == NULL)
+		return rv_error_nomem(err);
+	for (size_t i = 0; i < jobs; i++) {
+		if (start_job(service, &service->jobs[i], err) != 0)
+			return -1;
+	}
+	if (jobs > 1 && start_spares(service, err) != 0)
+		return -1;
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return rv_error_set(err, RV_E_IO, errno, "prctl(PR_SET_DUMPABLE)");
+	return rv_loop_init(&service->loop, err);
+}
+
+static void stop_slot(struct rv_slot *slot)
+{
+	if (slot->worker.pid > 0)
+		rv_slot_stop(slot, 1000);
+}
+
+void rv_service_release(struct rv_service *service)
+{
+	rv_batch_release(&service->batch);
+	rv_ledger_close(service->ledger);
+	if (service->executor.stderr_fd > 2)
+		(void)close(service->executor.stderr_fd);
+	for (size_t i = 0; i < service->job_count; i++) {
+		stop_slot(&service->jobs[i].tool);
+		if (service->jobs[i].has_host)
+			stop_slot(&service->jobs[i].host);
+	}
+	while (service->spare_count > 0)
+		stop_slot(&service->spares[--service->spare_count]);
+	free(service->jobs);
+	if (service->signal_fd >= 0)
+		(void)close(service->signal_fd);
+	rv_loop_release(&service->loop);
+	rv_buffer_release(&service->credentials_path);
+	free(service->credentials);
+	free(service->workdir_base);
+}
+
+/* ---- the executor ---- */
+
+static int open_stderr(struct rv_service *service, struct rv_error *err)
+{
+	const char *where = service->options->tool_stderr;
+
+	service->executor.stderr_fd = -1;
+	if (strcmp(where, "tail") == 0)
+		return 0;
+	if (strcmp(where, "inherit") == 0)
+		service->executor.stderr_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	else
+		service->executor.stderr_fd = rv_io_open(where, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY, 0600, err);
+	if (service->executor.stderr_fd >= 0)
+		return 0;
+	if (err->code == RV_E_NONE)
+		(void)rv_error_set(err, RV_E_CONFIG, errno, "descriptor 2");
+	err->code = RV_E_CONFIG;
+	return rv_error_wrap(err, "--tool-stderr");
+}
+
+static int split_credentials(struct rv_service *service, struct rv_error *err)
+{
+	size_t count = 0;
+
+	if (service->options->credentials == NULL)
+		return 0;
+	if (rv_text_split(service->options->credentials, &service->credentials, &count, err) != 0 || count == 0 ||
+	    rv_command_find(&service->credentials_path, service->credentials[0], err) != 0) {
+		if (err->code == RV_E_NONE)
+			(void)rv_error_set(err, RV_E_CONFIG, 0, "no program is named");
+		err->code = RV_E_CONFIG;
+		return rv_error_wrap(err, "--credentials");
+	}
+	service->executor.credentials = service->credentials;
+	service->executor.credentials_path = service->credentials_path.data;
+	return 0;
+}
+
+/* Rows name the workdir absolutely: whoever reads them stands elsewhere. */
+static int find_base(struct rv_service *service, struct rv_error *err)
+{
+	const char *base = service->options->workdir_base;
+	struct stat info;
+
+	if (base == NULL)
+		base = getenv("TMPDIR");
+	if (base == NULL || base[0] == '\0')
+		base = "/tmp";
+	service->workdir_base = realpath(base, NULL);
+	if (service->workdir_base == NULL || stat(service->workdir_base, &info) != 0)
+		return rv_error_set(err, RV_E_CONFIG, errno, "--workdir-base %s", base);
+	if (!S_ISDIR(info.st_mode))
+		return rv_error_set(err, RV_E_CONFIG, ENOTDIR, "--workdir-base %s", base);
+	service->executor.workdir_base = service->workdir_base;
+	return 0;
+}
+
+static int open_the_ledger(struct rv_service *service, struct rv_error *err)
+{
+	const struct rv_service_options *options = service->options;
+	struct rv_ledger_options how = {
+		.power = options->power, .unsafe_fs = options->unsafe_fs, .wait_ms = options->ledger_wait_ms
+	};
+
+	if (options->ledger == NULL)
+		return 0;
+	service->executor.outcomes_only = options->outcomes_only;
+	service->executor.refuse_orphan = options->refuse_orphan ? options->ledger : NULL;
+	if (rv_ledger_open(&service->ledger, options->ledger, &how, err) != 0)
+		return -1;
+	service->batch.ledger = service->ledger;
+	return 0;
+}
+
+int rv_service_open(struct rv_service *service, struct rv_error *err)
+{
+	const struct rv_service_options *options = service->options;
+	struct rv_executor *executor = &service->executor;
+
+	executor->name = "subprocess";
+	executor->sandbox = "none";
+	executor->timeout_ms = options->timeout_ms;
+	executor->grace_ms = options->grace_ms;
+	executor->max_output = options->max_output;
+	executor->allow_env = options->allow_env;
+	executor->set_env = options->set_env;
+	executor->credentials_timeout_ms = options->credentials_timeout_ms;
+	executor->ledger_wait_ms = options->ledger_wait_ms;
+	executor->loop = &service->loop;
+	executor->batch = &service->batch;
+	if (find_base(service, err) != 0 || split_credentials(service, err) != 0 || open_stderr(service, err) != 0)
+		return -1;
+	return open_the_ledger(service, err);
+}
+
+/* ---- signals ---- */
+
+static void on_signal(struct rv_watch *watch, uint32_t events)
+{
+	struct rv_service *service = watch->owner;
+	struct signalfd_siginfo info;
+
+	(void)events;
+	while (read(watch->fd, &info, sizeof info) == (ssize_t)sizeof info) {
+		if (service->signal_number == 0)
+			service->signal_number = (int)info.ssi_signo;
+		service->on_signal(service->owner);
+	}
+}
+
+int rv_service_take_signals(struct rv_service *service, void (*called)(void *owner), void *owner,
+			    struct rv_error *err)
+{
+	static const int ends[] = { SIGTERM, SIGINT, SIGHUP };
+	sigset_t ours;
+
+	(void)sigemptyset(&ours);
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+		struct sigaction now; /* one that was ignored when we were started (nohup) stays so */
+
+		if (sigaction(ends[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+			(void)sigaddset(&ours, ends[i]);
+	}
+	(void)sigprocmask(SIG_BLOCK, &ours, NULL);
+	service->on_signal = called;
+	service->owner = owner;
+	service->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (service->signal_fd < 0)
+		return rv_error_set(err, RV_E_IO, errno, "signalfd");
+	service->signals = (struct rv_watch){ -1, on_signal, service };
+	if (rv_loop_add(&service->loop, &service->signals, service->signal_fd, EPOLLIN, err) != 0)
+		return -1;
+	return rv_loop_turn(&service->loop, 0, err); /* one that has come meanwhile: nothing was begun */
+}

@@ -1,0 +1,88 @@
+#!/bin/bash
+# rv-key --stream beside its floor and beside node, on the same lines.
+set -euo pipefail
+
+usage() {
+	cat <<'USAGE'
+usage: scripts/bench-keys.sh [--lines N] [--rounds N] [BUILD]
+
+Measure, with the programs built in BUILD (default: build), the keys of N invocation lines:
+t/bench/keys.mjs in node, rv-key --stream, rv-key --stream --threads 2, and the floor, yajl's
+events and two SHA-256 of each line.  The rounds are interleaved, the best of each counts.
+
+      --lines N   lines (default 200000)
+      --rounds N  rounds (default 5)
+  -h, --help      print this and exit
+
+One line a figure: NAME SECONDS, then the ratios and what they should be at least.
+Exit status: 0 all are reached, 1 one is not, 2 usage, 5 something is missing.
+USAGE
+}
+
+lines=200000
+rounds=5
+while [ $# -gt 0 ]; do
+	case $1 in
+	-h | --help)
+		usage
+		exit 0
+		;;
+	--lines | --rounds)
+		[ $# -ge 2 ] || { usage >&2; exit 2; }
+		[ "$1" = --lines ] && lines=$2 || rounds=$2
+		shift 2
+		;;
+	-*)
+		usage >&2
+		exit 2
+		;;
+	*) break ;;
+	esac
+done
+source=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "${1:-build}" && pwd) || exit 5
+for program in node make; do
+	command -v "$program" >/dev/null || { echo "bench-keys: $program is missing" >&2; exit 5; }
+done
+make -s -C "$build" rv-key t/bench/floor-keys >&2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+node "$source/t/bench/invocations.mjs" "$lines" >"$work/lines"
+
+declare -A command=(
+	[node]="node $source/t/bench/keys.mjs"
+	[floor]="$build/t/bench/floor-keys"
+	[rv-key]="$build/rv-key --stream"
+	[rv-key-2]="$build/rv-key --stream --threads 2"
+)
+declare -A best
+
+# The keys must be the same before their speed means anything.
+${command[node]} <"$work/lines" >"$work/node"
+for name in rv-key rv-key-2; do
+	${command[$name]} <"$work/lines" | sed 's/"id":[0-9]*,//' | cmp - "$work/node" ||
+		{ echo "bench-keys: $name and node do not agree" >&2; exit 1; }
+done
+
+for ((round = 0; round < rounds; round++)); do
+	for name in node floor rv-key rv-key-2; do
+		start=$EPOCHREALTIME
+		${command[$name]} <"$work/lines" >/dev/null
+		end=$EPOCHREALTIME
+		took=$((${end/[.,]/} - ${start/[.,]/}))
+		[ -n "${best[$name]:-}" ] && [ "${best[$name]}" -le "$took" ] || best[$name]=$took
+	done
+done
+
+for name in node floor rv-key rv-key-2; do
+	awk -v n="$name" -v t="${best[$name]}" 'BEGIN { printf "%-9s %.3f s\n", n, t / 1e6 }'
+done
+status=0
+ratio() {
+	awk -v what="$1" -v a="$2" -v b="$3" -v want="$4" 'BEGIN {
+		printf "%-34s %.2f (at least %s)\n", what, a / b, want; exit a / b < want }' || status=1
+}
+ratio 'rv-key against node' "${best[node]}" "${best[rv-key]}" 6
+ratio 'rv-key against its floor' "${best[floor]}" "${best[rv-key]}" 0.5
+ratio 'two threads against one' "${best[rv-key]}" "${best[rv-key-2]}" 1.6
+exit "$status"
