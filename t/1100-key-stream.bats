@@ -63,6 +63,7 @@ key_of() {
 @test "numbers are what JSON.parse sees" {
 	want=$(rv-key --derivation 1 --run-id r --agent-seq 1000 --ordinal 0 --tool x --args '{}')
 	for pair in '1e3 0' '1000.0 -0' '10000E-1 0.0'; do
+		# shellcheck disable=SC2086 # a pair is two words
 		set -- $pair
 		rv_equal "$want" "$(printf '{"runId":"r","agentSeq":%s,"ordinal":%s,"tool":"x","args":{}}' "$1" "$2" | rv-key --stream | key_of)"
 	done
@@ -95,8 +96,8 @@ key_of() {
 
 @test "messages hold no byte of the input" {
 	printf '{"a":\x1b]0;pwned\x07}\n' | rv_fails 3 rv-key --stream >out
-	! grep -q pwned out
-	! grep -q "$(printf '\x1b')" out
+	rv_fails 1 grep -q pwned out
+	rv_fails 1 grep -q "$(printf '\x1b')" out
 }
 
 @test "CRLF, a missing last newline, no input at all" {

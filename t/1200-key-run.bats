@@ -42,7 +42,7 @@ call() {
 }
 
 @test "of contenders for one run file exactly one wins, and its file is whole" {
-	for i in 1 2 3 4 5 6 7 8; do
+	for _ in 1 2 3 4 5 6 7 8; do
 		(rv-key --new-run a.run 2>/dev/null && echo won >>winners || true) &
 	done
 	wait

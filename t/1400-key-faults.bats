@@ -73,7 +73,7 @@ invocation='{"runId":"r","agentSeq":1,"ordinal":2,"tool":"x","args":{}}'
 
 @test "interrupted and short calls change nothing" {
 	rv_need strace
-	for i in 1 2 3 4 5; do echo "$invocation"; done >in
+	for _ in 1 2 3 4 5; do echo "$invocation"; done >in
 	rv-key --stream <in >want
 	strace -o /dev/null -P "$PWD/in" -e trace=read -e inject=read:error=EINTR:when=4+2 rv-key --stream <in >got
 	cmp want got
