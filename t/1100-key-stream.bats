@@ -62,8 +62,10 @@ key_of() {
 
 @test "numbers are what JSON.parse sees" {
 	want=$(rv-key --derivation 1 --run-id r --agent-seq 1000 --ordinal 0 --tool x --args '{}')
-	for pair in '1e3,"ordinal":0' '1000.0,"ordinal":-0' '10000E-1,"ordinal":0.0'; do
-		rv_equal "$want" "$(printf '{"runId":"r","agentSeq":%s,"tool":"x","args":{}}' "$pair" | rv-key --stream | key_of)"
+	for pair in '1e3 0' '1000.0 -0' '10000E-1 0.0'; do
+		# shellcheck disable=SC2086 # a pair is two words
+		set -- $pair
+		rv_equal "$want" "$(printf '{"runId":"r","agentSeq":%s,"ordinal":%s,"tool":"x","args":{}}' "$1" "$2" | rv-key --stream | key_of)"
 	done
 	for bad in -1 0.5 9007199254740992 1e400 '"1"' null '[]' true; do
 		printf '{"runId":"r","agentSeq":%s,"ordinal":0,"tool":"x","args":{}}' "$bad" | refused request
@@ -94,8 +96,8 @@ key_of() {
 
 @test "messages hold no byte of the input" {
 	printf '{"a":\x1b]0;pwned\x07}\n' | rv_fails 3 rv-key --stream >out
-	rv_equal 0 "$(grep -c pwned out)"
-	rv_equal 0 "$(grep -c "$(printf '\x1b')" out)"
+	rv_fails 1 grep -q pwned out
+	rv_fails 1 grep -q "$(printf '\x1b')" out
 }
 
 @test "CRLF, a missing last newline, no input at all" {
