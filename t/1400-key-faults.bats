@@ -3,11 +3,6 @@ load helper
 
 invocation='{"runId":"r","agentSeq":1,"ordinal":2,"tool":"x","args":{}}'
 
-# Under strace a leak check cannot run.
-rv_traced() {
-	ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 strace "$@"
-}
-
 @test "a full disk under stdout is exit 5 in every form" {
 	rv_need full
 	rv_fails 5 rv-key --run-id r --genesis g --agent-seq 1 --ordinal 2 --tool x --args 1 >/dev/full 2>err
@@ -65,7 +60,7 @@ rv_traced() {
 	seen=
 	for n in 1 2 3 4 5 6; do
 		status=0
-		rv_traced -o /dev/null -P "$PWD/in" -e trace=read -e inject=read:error=EIO:when=$n rv-key --stream <in >out 2>err || status=$?
+		strace -o /dev/null -P "$PWD/in" -e trace=read -e inject=read:error=EIO:when=$n rv-key --stream <in >out 2>err || status=$?
 		case $status in
 		0 | 127) ;; # none of ours
 		5) seen+=$(wc -l <out),$(grep -c 'standard input: read: ' err)' ' ;;
@@ -80,14 +75,14 @@ rv_traced() {
 	rv_need strace
 	for _ in 1 2 3 4 5; do echo "$invocation"; done >in
 	rv-key --stream <in >want
-	rv_traced -o /dev/null -P "$PWD/in" -e trace=read -e inject=read:error=EINTR:when=4+2 rv-key --stream <in >got
+	strace -o /dev/null -P "$PWD/in" -e trace=read -e inject=read:error=EINTR:when=4+2 rv-key --stream <in >got
 	cmp want got
-	rv_traced -o /dev/null -P "$PWD/got" -e trace=write -e inject=write:error=EINTR:when=1+2 rv-key --stream <in >got
+	strace -o /dev/null -P "$PWD/got" -e trace=write -e inject=write:error=EINTR:when=1+2 rv-key --stream <in >got
 	cmp want got
 }
 
 @test "too little memory is said, at every limit" {
-	[ "${RV_SANITIZED:-}" != 1 ] || skip 'the sanitizers need address space without a limit'
+	rv_need own-memory
 	rv_need perl
 	{
 		perl -e 'print "{\"runId\":\"r\",\"agentSeq\":1,\"ordinal\":2,\"tool\":\"x\",\"args\":", "[" x 300000, "\"", "\\n" x 300000, "\"", "]" x 300000, "}\n"'
