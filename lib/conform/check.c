@@ -21,9 +21,9 @@ static const struct rv_check *const executor_tables[] = {
 	rv_checks_identity, NULL,
 };
 
-static const struct rv_check *const ledger_tables[] = { NULL };
+static const struct rv_check *const ledger_tables[] = { rv_checks_scan, rv_checks_repair, rv_checks_append, NULL };
 
-static const struct rv_check *const key_tables[] = { NULL };
+static const struct rv_check *const key_tables[] = { rv_checks_key, rv_checks_canonical, NULL };
 
 const struct rv_suite rv_suites[] = {
 	{ "executor", "a tool is run out of process, bounded and accounted for", executor_tables },

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
@@ -214,13 +215,9 @@ struct rv_command *rv_trial_start(struct rv_trial *trial, const struct rv_comman
 	return NULL;
 }
 
-struct rv_command *rv_trial_run(struct rv_trial *trial, const struct rv_command_plan *plan)
+struct rv_command *rv_trial_finish(struct rv_trial *trial, struct rv_command *command)
 {
-	struct rv_command *command = rv_trial_start(trial, plan);
-
-	if (command == NULL)
-		return NULL;
-	if (rv_command_wait(command, trial->deadline_ms) == 0) {
+	if (command != NULL && rv_command_wait(command, trial->deadline_ms) == 0) {
 		rv_command_kill_group(command);
 		(void)rv_command_wait(command, rv_clock_mono_ms() + 500);
 		command->ended = false;
@@ -228,22 +225,38 @@ struct rv_command *rv_trial_run(struct rv_trial *trial, const struct rv_command_
 	return command;
 }
 
-struct rv_command *rv_trial_adapter(struct rv_trial *trial, const char *word, const char *operand, struct rv_span input)
+struct rv_command *rv_trial_run(struct rv_trial *trial, const struct rv_command_plan *plan)
+{
+	return rv_trial_finish(trial, rv_trial_start(trial, plan));
+}
+
+struct rv_command *rv_trial_adapter_start(struct rv_trial *trial, const char *const *words, struct rv_span input)
 {
 	struct rv_command_plan plan = { .input = input };
-	size_t n = 0;
+	size_t n = 0, count = 0;
 	const char **argv;
 
 	while (trial->adapter[n] != NULL)
 		n++;
-	argv = rv_trial_alloc(trial, (n + 3) * sizeof *argv);
+	while (words[count] != NULL)
+		count++;
+	argv = rv_trial_alloc(trial, (n + count + 1) * sizeof *argv);
 	if (argv == NULL)
 		return NULL;
 	memcpy(argv, trial->adapter, n * sizeof *argv);
-	argv[n] = word;
-	argv[n + 1] = word != NULL ? operand : NULL;
+	memcpy(argv + n, words, count * sizeof *argv);
 	plan.argv = argv;
-	return rv_trial_run(trial, &plan);
+	return rv_trial_start(trial, &plan);
+}
+
+struct rv_command *rv_trial_adapter(struct rv_trial *trial, const char *const *words, struct rv_span input)
+{
+	return rv_trial_finish(trial, rv_trial_adapter_start(trial, words, input));
+}
+
+int rv_trial_status(const struct rv_command *command)
+{
+	return command != NULL && command->ended && WIFEXITED(command->status) ? WEXITSTATUS(command->status) : -1;
 }
 
 const struct rv_json_node *rv_trial_parse(struct rv_trial *trial, const char *bytes, size_t len)

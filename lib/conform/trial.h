@@ -21,6 +21,7 @@
 #include "lib/conform/command.h"
 #include "lib/json/json.h"
 
+#define RV_TRIAL_ABREAST 8 /* programs that a check may well run at once */
 #define RV_NONCE 13 /* 12 decimal digits and a NUL */
 
 /* Memory and children that go when the trial goes. */
@@ -67,8 +68,14 @@ bool rv_trial_failed(struct rv_trial *trial, const struct rv_error *err); /* alw
 /* Run to its end or to the trial's deadline; NULL noted. */
 struct rv_command *rv_trial_run(struct rv_trial *trial, const struct rv_command_plan *plan);
 struct rv_command *rv_trial_start(struct rv_trial *trial, const struct rv_command_plan *plan);
-/* The adapter with one or two further words (NULL: none) and input. */
-struct rv_command *rv_trial_adapter(struct rv_trial *trial, const char *word, const char *operand, struct rv_span input);
+/* The adapter with further words (NULL-terminated) and input. */
+struct rv_command *rv_trial_adapter(struct rv_trial *trial, const char *const *words, struct rv_span input);
+/* The same, started; its input must live as long. */
+struct rv_command *rv_trial_adapter_start(struct rv_trial *trial, const char *const *words, struct rv_span input);
+/* Wait for it, to the trial's deadline, and kill it there; returns it. */
+struct rv_command *rv_trial_finish(struct rv_trial *trial, struct rv_command *command);
+/* Its exit status; -1 where it did not end by one. */
+int rv_trial_status(const struct rv_command *command);
 
 /* Parse; NULL where it is no JSON. */
 const struct rv_json_node *rv_trial_parse(struct rv_trial *trial, const char *bytes, size_t len);
