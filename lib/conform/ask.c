@@ -10,7 +10,8 @@
 #include "lib/json/write.h"
 
 #define PRELUDE "PATH=/usr/local/bin:/usr/bin:/bin; " \
-	"say() { printf '\"'; base64 | tr -d '\\n'; printf '\"'; }; "
+	"say() { printf '\"'; base64 | tr -d '\\n'; printf '\"'; }; " \
+	"inside() { case $(pwd -P)/ in \"$(cd \"$1\" && pwd -P)\"/base/?*) ;; *) echo '\"not in a workdir\"'; exit 0 ;; esac; }; "
 
 #define SHOWN 1500 /* bytes of a request or a reply in a note */
 
@@ -32,11 +33,11 @@ static void add_strings(struct rv_buffer *out, const char *name, const char *con
 	rv_buffer_add_byte(out, ']');
 }
 
-static void add_shell(struct rv_buffer *out, const struct rv_trial *trial, const char *script)
+static void add_shell(struct rv_buffer *out, const struct rv_trial *trial, const char *script, bool noted)
 {
 	struct rv_buffer text = RV_BUFFER_INIT;
 
-	rv_buffer_add_string(&text, PRELUDE);
+	rv_buffer_add_string(&text, noted ? "...; " : PRELUDE);
 	rv_buffer_add_string(&text, script);
 	add_string(out, "-c");
 	add_string(out, rv_buffer_string(&text) != NULL ? text.data : "exit 99");
@@ -47,13 +48,13 @@ static void add_shell(struct rv_buffer *out, const struct rv_trial *trial, const
 	rv_buffer_release(&text);
 }
 
-static void add_config(struct rv_buffer *out, const struct rv_trial *trial, const struct rv_ask *ask)
+static void add_config(struct rv_buffer *out, const struct rv_trial *trial, const struct rv_ask *ask, bool noted)
 {
 	rv_json_member_string(out, "command", ask->script != NULL ? "/bin/sh" : ask->command);
 	if (ask->script != NULL) {
 		rv_json_add_name(out, "args");
 		rv_buffer_add_byte(out, '[');
-		add_shell(out, trial, ask->script);
+		add_shell(out, trial, ask->script, noted);
 		rv_buffer_add_byte(out, ']');
 	} else {
 		add_strings(out, "args", ask->words);
@@ -63,7 +64,7 @@ static void add_config(struct rv_buffer *out, const struct rv_trial *trial, cons
 		rv_json_add_name(out, "credentials");
 		rv_buffer_add_byte(out, '[');
 		add_string(out, "/bin/sh");
-		add_shell(out, trial, ask->mint);
+		add_shell(out, trial, ask->mint, noted);
 		rv_buffer_add_byte(out, ']');
 	}
 	rv_json_member_int(out, "timeoutMs", ask->timeout_ms > 0 ? ask->timeout_ms : 10000);
@@ -93,8 +94,8 @@ static void add_request(struct rv_buffer *out, const struct rv_trial *trial, con
 	rv_buffer_add_byte(out, '}');
 }
 
-/* {"config":{...},"request":{...}} and a newline. */
-static const struct rv_buffer *question(struct rv_trial *trial, const struct rv_ask *ask)
+/* {"config":{...},"request":{...}} and a newline; `noted`: as it is shown to people, without the prelude. */
+static const struct rv_buffer *question(struct rv_trial *trial, const struct rv_ask *ask, bool noted)
 {
 	struct rv_buffer *line = rv_trial_buffer(trial);
 	struct rv_error err = RV_ERROR_INIT;
@@ -102,7 +103,7 @@ static const struct rv_buffer *question(struct rv_trial *trial, const struct rv_
 	if (line == NULL)
 		return NULL;
 	rv_buffer_add_string(line, "{\"config\":{");
-	add_config(line, trial, ask);
+	add_config(line, trial, ask, noted);
 	rv_buffer_add_string(line, "},\"request\":{");
 	add_request(line, trial, ask);
 	rv_buffer_add_string(line, "}}\n");
@@ -130,15 +131,16 @@ static const char *const *with_secret(struct rv_trial *trial, const char *const 
 
 struct rv_command *rv_ask_begin(struct rv_trial *trial, const struct rv_ask *ask)
 {
-	const struct rv_buffer *line = question(trial, ask);
+	const struct rv_buffer *line = question(trial, ask, false);
+	const struct rv_buffer *shown = question(trial, ask, true);
 	struct rv_command_plan plan = {
 		.argv = trial->adapter, .set = with_secret(trial, ask->set), .cwd = ask->cwd, .flags = ask->flags,
 	};
 
-	if (line == NULL || plan.set == NULL)
+	if (line == NULL || shown == NULL || plan.set == NULL)
 		return NULL;
-	rv_did(trial, "asked the adapter: %.*s%s", (int)(line->len < SHOWN ? line->len - 1 : SHOWN), line->data,
-	       line->len < SHOWN ? "" : "...");
+	rv_did(trial, "asked the adapter: %.*s%s", (int)(shown->len < SHOWN ? shown->len - 1 : SHOWN), shown->data,
+	       shown->len < SHOWN ? "" : "...");
 	plan.input = (struct rv_span){ line->data, line->len };
 	return rv_trial_start(trial, &plan);
 }

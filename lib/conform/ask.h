@@ -3,8 +3,10 @@
  *
  * A script is run as `/bin/sh -c TEXT sh DIR NONCE PIDNS`: $1 is where evidence may be left, $2 the
  * trial's nonce (put it into the command line of whatever the tool starts), $3 the battery's own PID
- * namespace.  Before it stands a prelude: PATH is set (not exported) and `say` prints its standard
- * input as a JSON string of base64.  Scripts use no more than POSIX sh and coreutils.
+ * namespace.  Before it stands a prelude: PATH is set (not exported), `say` prints its standard input as
+ * a JSON string of base64, and `inside "$1"` ends a tool that was not given a workdir: it must stand
+ * before whatever changes files by relative names, for the adapter may be a bad one.  Scripts use no
+ * more than POSIX sh and coreutils.
  */
 #ifndef RV_CONFORM_ASK_H
 #define RV_CONFORM_ASK_H

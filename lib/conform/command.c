@@ -145,9 +145,34 @@ static void close_all(int pipes[3][2])
 	}
 }
 
+#define PIPE_SIZE (1 << 20)
+
 static void not_blocking(int fd)
 {
 	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
+}
+
+static void write_some(struct rv_command *command)
+{
+	ssize_t n = 0;
+
+	if (command->input.len > 0)
+		n = write(command->in, command->input.data, command->input.len);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0 || (size_t)n == command->input.len) { /* EPIPE: it does not want more */
+		close_fd(&command->in);
+		return;
+	}
+	command->input.data += n;
+	command->input.len -= (size_t)n;
 }
 
 int rv_command_start(struct rv_command *command, const struct rv_command_plan *plan, struct rv_error *err)
@@ -178,35 +203,14 @@ int rv_command_start(struct rv_command *command, const struct rv_command_plan *p
 		command->out = rv_steal_fd(&pipes[1][0]);
 		command->err = rv_steal_fd(&pipes[2][0]);
 		not_blocking(command->in);
+		(void)fcntl(command->in, F_SETPIPE_SZ, PIPE_SIZE); /* refused near the user's limit: then it is written later */
 		not_blocking(command->out);
 		not_blocking(command->err);
+		write_some(command); /* what the pipe takes: several may be started before one is waited for */
 	}
 	close_all(pipes);
 	free(start.envp);
 	return result;
-}
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd);
-	*fd = -1;
-}
-
-static void write_some(struct rv_command *command)
-{
-	ssize_t n = 0;
-
-	if (command->input.len > 0)
-		n = write(command->in, command->input.data, command->input.len);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n < 0 || (size_t)n == command->input.len) { /* EPIPE: it does not want more */
-		close_fd(&command->in);
-		return;
-	}
-	command->input.data += n;
-	command->input.len -= (size_t)n;
 }
 
 /* Reads one chunk: false when there is nothing now. */

@@ -124,7 +124,7 @@ static bool run_e9(struct rv_trial *trial)
 /* The workdir's path; NULL noted. */
 static const char *ask_workdir(struct rv_trial *trial)
 {
-	const struct rv_ask ask = { .script = "n=$(ls -A | wc -l); : >left; mkdir sub; : >sub/left; { echo $n; pwd; } | say" };
+	const struct rv_ask ask = { .script = "inside \"$1\"; n=$(ls -A | wc -l); : >left; mkdir sub; : >sub/left; { echo $n; pwd; } | say" };
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 	const struct rv_buffer *said = rv_answer_said(trial, answer);
 	const char *path = said != NULL ? strchr(said->data, '/') : NULL;

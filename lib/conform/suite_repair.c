@@ -170,7 +170,7 @@ static bool run_held(struct rv_trial *trial)
 {
 	const char *file = rv_trial_path(trial, "torn.jsonl");
 	const char *words[3] = { "--repair", file, NULL };
-	int64_t until = rv_clock_mono_ms() + 1500;
+	int64_t until = rv_clock_mono_ms() + 3000;
 	const char *sidecar;
 	struct rv_command *command;
 

@@ -40,8 +40,8 @@ static bool run_failures(struct rv_trial *trial)
 		const char *script;
 		const char *code;
 	} ends[] = {
-		{ ": >left; exit 1", "exit" }, { ": >left; echo x", "protocol" }, { ": >left; yes", "output-cap" },
-		{ ": >left; exec sleep 3600.$2", "timeout" }, { ": >left; kill -9 $$", "exit" },
+		{ "inside \"$1\"; : >left; exit 1", "exit" }, { "inside \"$1\"; : >left; echo x", "protocol" }, { "inside \"$1\"; : >left; yes", "output-cap" },
+		{ "inside \"$1\"; : >left; exec sleep 3600.$2", "timeout" }, { "inside \"$1\"; : >left; kill -9 $$", "exit" },
 	};
 
 	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
@@ -59,7 +59,7 @@ static bool run_failures(struct rv_trial *trial)
 static bool run_forbidden(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "mkdir -p a/b c; : >a/b/f; : >c/f; chmod 0 a/b; chmod 500 c; chmod 0 a; chmod 0 .; echo 1",
+		.script = "inside \"$1\"; mkdir -p a/b c; : >a/b/f; : >c/f; chmod 0 a/b; chmod 500 c; chmod 0 a; chmod 0 .; echo 1",
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
@@ -69,7 +69,7 @@ static bool run_forbidden(struct rv_trial *trial)
 static bool run_deep(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "d=dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd; "
+		.script = "inside \"$1\"; d=dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd; "
 			  "n=0; while [ $n -lt 90 ]; do mkdir $d && cd ./$d 2>/dev/null || break; n=$((n+1)); done; : >leaf; echo 1",
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
@@ -81,8 +81,8 @@ static bool run_links(struct rv_trial *trial)
 {
 	const char *outside = rv_trial_path(trial, "outside");
 	const struct rv_ask ask = {
-		.script = "mkdir \"$1/outside\"; : >\"$1/outside/precious\"; ln -s \"$1/outside\" link; ln -s \"$1/outside/precious\" f; "
-			  "ln -s .. up; ln -s / root; echo 1",
+		.script = "inside \"$1\"; mkdir \"$1/outside\"; : >\"$1/outside/precious\"; ln -s \"$1/outside\" link; "
+			  "ln -s \"$1/outside/precious\" f; echo 1",
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
@@ -94,7 +94,7 @@ static bool run_swapped(struct rv_trial *trial)
 {
 	const char *outside = rv_trial_path(trial, "outside");
 	const struct rv_ask ask = {
-		.script = "mkdir \"$1/outside\"; : >\"$1/outside/precious\"; w=$(pwd); cd /; rm -rf \"$w\"; ln -s \"$1/outside\" \"$w\"; echo 1",
+		.script = "inside \"$1\"; mkdir \"$1/outside\"; : >\"$1/outside/precious\"; w=$(pwd); cd /; rm -rf \"$w\"; ln -s \"$1/outside\" \"$w\"; echo 1",
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
@@ -105,11 +105,13 @@ static bool run_swapped(struct rv_trial *trial)
 
 static bool run_cwd(struct rv_trial *trial)
 {
-	const struct rv_ask ask = { .script = "[ \"$(pwd)\" != \"$1\" ] && : >here && pwd | say", .cwd = trial->dir };
+	const struct rv_ask ask = { .script = "inside \"$1\"; pwd | say", .cwd = trial->dir };
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
-	return rv_answer_said(trial, answer) != NULL &&
-	       rv_expect_reply(trial, answer, !rv_trial_exists(rv_trial_path(trial, "here")), "the tool ran in the caller's directory");
+	const struct rv_buffer *where = rv_answer_said(trial, answer);
+
+	return where != NULL && rv_expect_reply(trial, answer, strncmp(where->data, trial->base, strlen(trial->base)) == 0 &&
+						where->data[strlen(trial->base)] == '/', "the tool runs in %s", where->data);
 }
 
 const struct rv_check rv_checks_workdir[] = {

@@ -101,6 +101,16 @@ bool rv_trial_begin(struct rv_trial *trial)
 
 void rv_trial_end(struct rv_trial *trial)
 {
+	bool killed = false;
+
+	/* an adapter that the check itself still had running is not what was left behind */
+	for (struct rv_held *held = trial->held; held != NULL; held = held->next) {
+		if (held->kind == HELD_COMMAND && held->is.command.child.pid > 0) {
+			rv_command_release(&held->is.command);
+			killed = true;
+		}
+	}
+	(void)(killed && rv_trial_all_gone(trial, 500));
 	rv_remains_end(trial->nonce, &trial->record->left);
 	while (trial->held != NULL) {
 		struct rv_held *held = trial->held;
