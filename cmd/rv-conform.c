@@ -32,7 +32,7 @@ static const struct rv_option options[] = {
 	{ "skip", 0, RV_OPT_LIST, AT(skip), RV_UNSEEN, "GLOB", "leave out checks whose id matches; repeatable", 0, 0, NULL },
 	{ "list", 0, RV_OPT_FLAG, AT(list), RV_UNSEEN, NULL, "print the checks and run none", 0, 0, NULL },
 	{ "jobs", 'j', RV_OPT_INTEGER, AT(jobs), RV_UNSEEN, "N", "so many checks at a time (4)", 1, 64, NULL },
-	{ "timeout", 0, RV_OPT_DURATION, AT(plan.timeout_ms), RV_UNSEEN, "DUR", "the most that one check may take (20s)", 0, 0, NULL },
+	{ "timeout", 0, RV_OPT_DURATION, AT(plan.timeout_ms), RV_UNSEEN, "DUR", "the most that one check may take (30s)", 0, 0, NULL },
 	{ "strict-skips", 0, RV_OPT_FLAG, AT(plan.strict_skips), RV_UNSEEN, NULL, "a skipped check is a failed one", 0, 0, NULL },
 	{ "receipt", 0, RV_OPT_STRING, AT(plan.receipt), RV_UNSEEN, "FILE", "create FILE: what was held to the battery, and how it went", 0, 0, NULL },
 	{ "previous", 0, RV_OPT_STRING, AT(plan.previous), RV_UNSEEN, "FILE", "chain the receipt to the one before it", 0, 0, NULL },
@@ -144,7 +144,7 @@ static int run(const struct rv_session_plan *plan)
 
 int main(int argc, char **argv)
 {
-	struct options values = { .suite = 3, .jobs = 4, .plan = { .timeout_ms = 20000 } };
+	struct options values = { .suite = 3, .jobs = 4, .plan = { .timeout_ms = 30000 } };
 	static const char *const suites[] = { "executor", "ledger", "key", NULL };
 	int operand;
 	int status;

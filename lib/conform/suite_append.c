@@ -158,8 +158,8 @@ static bool run_waits(struct rv_trial *trial)
 	if (!rv_expect(trial, fd >= 0 && rv_io_lock(fd, 0, 1LL << 52, rv_clock_mono_ms() + 1000, &err) == 0, "lock: %s", err.message))
 		return false;
 	command = rv_ask_begin(trial, &ask);
-	rv_did(trial, "dispatched while another writer holds the ledger's OFD write lock, for 2 s");
-	if (command == NULL || !rv_expect_reply(trial, NULL, rv_command_wait(command, rv_clock_mono_ms() + 2000) == 0,
+	rv_did(trial, "dispatched while another writer holds the ledger's OFD write lock, for 3.5 s");
+	if (command == NULL || !rv_expect_reply(trial, NULL, rv_command_wait(command, rv_clock_mono_ms() + 3500) == 0,
 						"it has not waited for the lock"))
 		return false;
 	during = rv_trial_read(trial, trial->ledger);
