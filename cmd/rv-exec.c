@@ -7,6 +7,8 @@
 
 #include "lib/cli/cli.h"
 #include "lib/executor/once.h"
+#include "lib/executor/stream.h"
+#include "lib/json/json.h"
 
 struct options {
 	struct rv_once once;
@@ -15,6 +17,9 @@ struct options {
 	int durability;
 	int phases;
 	bool json;
+	bool stream;
+	bool unordered;
+	int64_t jobs;
 	bool agent_seq_given;
 	bool ordinal_given;
 };
@@ -53,19 +58,24 @@ static const struct rv_option options[] = {
 	{ "ledger-wait", 0, RV_OPT_DURATION, AT(once.service.ledger_wait_ms), RV_UNSEEN, "DUR", "how long to wait for the ledger's lock (10s)", 0, 0, NULL },
 	{ "ledger-unsafe-fs", 0, RV_OPT_FLAG, AT(once.service.unsafe_fs), RV_UNSEEN, NULL, "take a ledger on a network or FUSE file system", 0, 0, NULL },
 	{ "refuse-orphan", 0, RV_OPT_FLAG, AT(once.service.refuse_orphan), RV_UNSEEN, NULL, "refuse a key that has an attempt without an outcome", 0, 0, NULL },
+	{ "stream", 0, RV_OPT_FLAG, AT(stream), RV_UNSEEN, NULL, "answer request lines from standard input, one reply line each", 0, 0, NULL },
+	{ "jobs", 'j', RV_OPT_INTEGER, AT(jobs), RV_UNSEEN, "N", "dispatches at once, with --stream (1)", 1, 1024, NULL },
+	{ "unordered", 0, RV_OPT_FLAG, AT(unordered), RV_UNSEEN, NULL, "replies as they come, with --stream", 0, 0, NULL },
 	{ "json", 0, RV_OPT_FLAG, AT(json), RV_UNSEEN, NULL, "print the whole reply as one JSON line", 0, 0, NULL },
 };
 
 static const char *const usage[] = {
 	"[options] --tool NAME [--args JSON | --args-file FILE] -- COMMAND [ARG...]",
+	"--stream [--jobs N] [--unordered] [options] [-- COMMAND [ARG...]]",
 	NULL,
 };
 
 static const char *const statuses[] = {
 	"0    the tool's result is on stdout",
-	"1    the tool failed by its own status (exit), or something of it may still run",
+	"1    the tool failed by its own status (exit), or something of it may still run;\n"
+	"       --stream: a reply is not ok",
 	"2    the command line is wrong",
-	"3    the input is refused (request, number, derivation)",
+	"3    the input is refused (request, number, derivation); --stream: a line was",
 	"5    the system failed",
 	"120  stdout was not one JSON value (protocol)",
 	"121  too much output (output-cap)",
@@ -138,13 +148,77 @@ static int report(const struct options *values, const struct rv_once_result *res
 	return status;
 }
 
+static void say(const char *message)
+{
+	rv_cli_say("%s", message);
+}
+
+/* What one call alone can be asked for says nothing to a stream, whose requests say it themselves. */
+static int check_stream(const struct options *values, struct rv_error *err)
+{
+	const struct rv_once *once = &values->once;
+
+	if (once->tool != NULL || once->args != NULL || once->args_file != NULL || once->key != NULL ||
+	    once->run_file != NULL || once->run_id != NULL || once->genesis != NULL || once->derivation != 0 ||
+	    once->coordinates || once->new_call || once->span_id != NULL || once->agent_type != NULL || values->json)
+		return rv_error_set(err, RV_E_USAGE, 0, "with --stream the requests say the tool, its arguments and its "
+							"key, and every reply is JSON");
+	return rv_service_check(&once->service, err);
+}
+
+static int run_stream(const struct options *values)
+{
+	struct rv_error err = RV_ERROR_INIT;
+	struct rv_stream_result result;
+	struct rv_stream_options stream = {
+		.service = values->once.service,
+		.jobs = (size_t)values->jobs,
+		.unordered = values->unordered,
+		.json_flags = values->once.strict ? RV_JSON_STRICT : RV_JSON_DEFAULT,
+		.command = values->once.argv[0] != NULL ? values->once.argv : NULL,
+		.in = STDIN_FILENO,
+		.out = STDOUT_FILENO,
+		.say = say,
+	};
+	int status;
+
+	if (check_stream(values, &err) != 0)
+		return rv_cli_usage("%s", err.message);
+	if (rv_stream_run(&stream, &result, &err) != 0)
+		status = rv_cli_fail(&err);
+	else
+		status = result.refused ? RV_EXIT_REFUSED : result.failed ? RV_EXIT_NEEDS_SOMEONE : RV_EXIT_DONE;
+	if (result.signal_number != 0)
+		die_of(result.signal_number);
+	if (result.reader_gone)
+		die_of(SIGPIPE); /* quietly: all rows are written */
+	return status;
+}
+
+static int run_once(const struct options *values)
+{
+	struct rv_once_result result;
+	struct rv_error err = RV_ERROR_INIT;
+	int status;
+
+	if (values->unordered || values->jobs != 1)
+		return rv_cli_usage("--jobs and --unordered need --stream");
+	if (rv_once_check(&values->once, &err) != 0)
+		return rv_cli_usage("%s", err.message);
+	rv_once_run(&values->once, &result);
+	status = rv_cli_end(report(values, &result));
+	if (result.signal_number != 0)
+		die_of(result.signal_number);
+	rv_once_release(&result);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	struct options values = { .once.service = {
 		.timeout_ms = 30000, .grace_ms = 2000, .max_output = 1U << 20, .credentials_timeout_ms = 10000,
 		.ledger_wait_ms = 10000, .tool_stderr = "tail",
-	} };
-	struct rv_once_result result;
+	}, .jobs = 1 };
 	struct rv_error err = RV_ERROR_INIT;
 	int operand;
 	int status;
@@ -162,13 +236,7 @@ int main(int argc, char **argv)
 		(void)rv_error_nomem(&err);
 		return rv_cli_fail(&err);
 	}
-	if (rv_once_check(&values.once, &err) != 0)
-		return rv_cli_usage("%s", err.message);
-	rv_once_run(&values.once, &result);
-	status = rv_cli_end(report(&values, &result));
-	if (result.signal_number != 0)
-		die_of(result.signal_number);
-	rv_once_release(&result);
+	status = values.stream ? run_stream(&values) : run_once(&values);
 	rv_strings_release(&values.allow_env);
 	rv_strings_release(&values.set_env);
 	return status;

@@ -36,7 +36,7 @@ static const struct rv_option options[] = {
 };
 
 static const char *const usage[] = {
-	"[--format orphans|table|report|summary] [filter ...] [--tolerate-corrupt] FILE ...",
+	"[--format FORMAT] [filter ...] [--tolerate-corrupt] FILE ...",
 	NULL,
 };
 

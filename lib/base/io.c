@@ -223,7 +223,8 @@ int rv_io_lock(int fd, off_t at, off_t len, int64_t deadline_ms, struct rv_error
 	int pause = 1;
 
 	/* F_OFD_SETLKW cannot time out without a signal, and a signal would be the process's
-	 * own business: a short poll, growing to 20 ms, costs nothing where there is no queue. */
+	 * own business: a short poll costs nothing where there is no queue, and growing to 5 ms
+	 * only it is not starved by others who come and go. */
 	for (;;) {
 		struct flock want = range(F_WRLCK, at, len);
 		int left;
@@ -238,7 +239,7 @@ int rv_io_lock(int fd, off_t at, off_t len, int64_t deadline_ms, struct rv_error
 		if (left == 0)
 			return rv_error_set(err, RV_E_BUSY, 0, "lock held by another process past the deadline");
 		rv_clock_pause_ms(pause < left ? pause : left);
-		pause = pause < 20 ? pause * 2 : 20;
+		pause = pause < 4 ? pause * 2 : 5;
 	}
 }
 

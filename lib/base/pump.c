@@ -129,6 +129,9 @@ static bool take_batch(struct shared *shared, struct batch *batch)
 
 	if (batch->in.cap > KEPT)
 		rv_buffer_release(&batch->in);
+	if (batch->out.cap > KEPT)
+		rv_buffer_release(&batch->out);
+	rv_buffer_clear(&batch->out);
 	(void)pthread_mutex_lock(&shared->reading);
 	if (!shared->ended) {
 		batch->result = read_lines(shared, batch);
@@ -149,9 +152,6 @@ static void answer_batch(const struct shared *shared, void *worker, struct batch
 	const char *end = at != NULL ? at + batch->in.len : NULL;
 	uint64_t number = batch->first_line;
 
-	if (batch->out.cap > KEPT)
-		rv_buffer_release(&batch->out);
-	rv_buffer_clear(&batch->out);
 	while (at < end) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		struct rv_span line = { at, newline != NULL ? (size_t)(newline - at) : (size_t)(end - at) };

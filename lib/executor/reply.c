@@ -14,12 +14,14 @@ static void add_error(struct rv_buffer *out, const struct rv_error *err)
 	rv_buffer_add_byte(out, '}');
 }
 
-void rv_reply_add_refusal(struct rv_buffer *out, struct rv_span id, const struct rv_error *err)
+void rv_reply_add_refusal(struct rv_buffer *out, struct rv_span id, uint64_t line, const struct rv_error *err)
 {
 	rv_buffer_add_byte(out, '{');
 	if (id.len > 0)
 		rv_json_member_raw(out, "id", id);
 	add_error(out, err);
+	if (line > 0)
+		rv_json_member_int(out, "line", (int64_t)line);
 	rv_buffer_add_string(out, "}\n");
 }
 

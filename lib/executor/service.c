@@ -50,6 +50,49 @@ static int start_job(struct rv_service *service, struct rv_job *job, struct rv_e
 	return 0;
 }
 
+static int start_spares(struct rv_service *service, struct rv_error *err)
+{
+	struct rv_error why = RV_ERROR_INIT;
+
+	if (geteuid() == 0 || service->jobs[0].tool.containment != RV_CONTAIN_NAMESPACE)
+		return 0; /* started when they are needed */
+	for (; service->spare_count < RV_SPARE_SLOTS; service->spare_count++) {
+		if (rv_slot_start(&service->spares[service->spare_count], &service->slots, RV_CONTAIN_NAMESPACE, &why, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int replace_slot(struct rv_service *service, struct rv_slot *slot, struct rv_error *err)
+{
+	enum rv_containment wanted = slot->containment;
+	struct rv_error why = RV_ERROR_INIT;
+
+	if (service->spare_count > 0 && wanted == RV_CONTAIN_NAMESPACE) {
+		rv_slot_move(slot, &service->spares[--service->spare_count]);
+		return 0;
+	}
+	if (rv_slot_start(slot, &service->slots, wanted, &why, err) != 0)
+		return -1;
+	if (slot->containment == wanted)
+		return 0;
+	rv_slot_stop(slot, 1000);
+	*err = why;
+	return rv_error_wrap(err, "a slot was lost and cannot be replaced by one as strong");
+}
+
+int rv_service_renew(struct rv_service *service, struct rv_job *job, bool tainted, struct rv_error *err)
+{
+	if (tainted && job->tool.socket >= 0)
+		rv_slot_stop(&job->tool, 0);
+	if ((job->tool.socket < 0 && replace_slot(service, &job->tool, err) != 0) ||
+	    (job->has_host && job->host.socket < 0 && replace_slot(service, &job->host, err) != 0)) {
+		job->lost = true;
+		return -1;
+	}
+	return 0;
+}
+
 int rv_service_start(struct rv_service *service, const struct rv_service_options *options, size_t jobs,
 		     struct rv_error *err)
 {
@@ -67,6 +110,8 @@ int rv_service_start(struct rv_service *service, const struct rv_service_options
 		if (start_job(service, &service->jobs[i], err) != 0)
 			return -1;
 	}
+	if (jobs > 1 && start_spares(service, err) != 0)
+		return -1;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
 		return rv_error_set(err, RV_E_IO, errno, "prctl(PR_SET_DUMPABLE)");
 	return rv_loop_init(&service->loop, err);
@@ -89,6 +134,8 @@ void rv_service_release(struct rv_service *service)
 		if (service->jobs[i].has_host)
 			stop_slot(&service->jobs[i].host);
 	}
+	while (service->spare_count > 0)
+		stop_slot(&service->spares[--service->spare_count]);
 	free(service->jobs);
 	if (service->signal_fd >= 0)
 		(void)close(service->signal_fd);

@@ -37,11 +37,15 @@ struct rv_service_options {
 	int64_t ledger_wait_ms;
 };
 
+/* In a user namespace a worker cannot be started any more once secrets may have been read. */
+#define RV_SPARE_SLOTS 2
+
 /* A job's two slots: the tool's, and one outside any namespace for what belongs to the host. */
 struct rv_job {
 	struct rv_slot tool;
 	struct rv_slot host;
 	bool has_host;
+	bool lost; /* no worker, and none to be had: it takes no dispatch any more */
 };
 
 struct rv_service {
@@ -49,6 +53,8 @@ struct rv_service {
 	struct rv_slots slots;
 	struct rv_job *jobs; /* owned */
 	size_t job_count;
+	struct rv_slot spares[RV_SPARE_SLOTS]; /* started while this process was dumpable */
+	size_t spare_count;
 	struct rv_loop loop;
 	struct rv_batch batch;
 	struct rv_ledger *ledger;
@@ -70,6 +76,9 @@ int rv_service_check(const struct rv_service_options *options, struct rv_error *
 /* Slots for `jobs` dispatches at once; then undumpable.  Release it in either case. */
 int rv_service_start(struct rv_service *service, const struct rv_service_options *options, size_t jobs,
 		     struct rv_error *err);
+/* After a dispatch: a job whose worker was lost, or that has somebody in it who cannot be killed
+ * (`tainted`), gets another, as strong as the one before and never a weaker one.  -1: it is lost. */
+int rv_service_renew(struct rv_service *service, struct rv_job *job, bool tainted, struct rv_error *err);
 /* The executor and the ledger. */
 int rv_service_open(struct rv_service *service, struct rv_error *err);
 /* From here on TERM, INT and HUP are an abort that is written down: on_signal(owner) is called for each.

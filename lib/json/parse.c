@@ -220,7 +220,7 @@ static size_t token_start(const struct rv_json_doc *doc, size_t end)
 	if (at == 0 || at > doc->len)
 		return doc->len;
 	if (doc->text[at - 1] == '"')
-		return (size_t)(rv_json_string_start(doc->text + at) - doc->text);
+		return (size_t)(rv_json_string_start(doc->text, doc->text + at) - doc->text);
 	while (at > 0 && strchr("+-.0123456789eEnultrfas", doc->text[at - 1]) != NULL && doc->text[at - 1] != '\0')
 		at--;
 	return at < end ? at : end - 1;
@@ -258,22 +258,17 @@ static int refuse(struct rv_json_doc *doc, size_t offset, struct rv_error *err)
 	return refuse_by_yajl(doc, offset, err);
 }
 
-/* The copy that yajl reads: the text, a space behind it so that a number ends, and one before it
- * so that rv_json_add_source() may look back. */
+/* The copy that yajl reads: the text, and space behind it so that a number ends. */
 static int prepare_text(struct rv_json_doc *doc, const char *bytes, size_t len, struct rv_guard *guard,
 			struct rv_error *err)
 {
-	char *room;
-
 	doc->skipped = 0;
 	if ((doc->flags & RV_JSON_BOM) != 0 && len >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
 		doc->skipped = 3;
 	len -= doc->skipped;
-	room = len < SIZE_MAX / 8 ? rv_arena_alloc(&doc->arena, len + 2 * TEXT_MARGIN) : NULL;
-	if (room == NULL)
+	doc->text = len < SIZE_MAX / 8 ? rv_arena_alloc(&doc->arena, len + TEXT_MARGIN) : NULL;
+	if (doc->text == NULL)
 		return rv_error_nomem(err);
-	memset(room, ' ', TEXT_MARGIN);
-	doc->text = room + TEXT_MARGIN;
 	if (len > 0)
 		memcpy(doc->text, bytes + doc->skipped, len);
 	rv_guard_text(doc->text, len, guard);

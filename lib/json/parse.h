@@ -40,8 +40,9 @@ void *rv_pool_malloc(void *context, size_t size);
 void *rv_pool_realloc(void *context, void *memory, size_t size);
 void rv_pool_free(void *context, void *memory);
 
-/* The opening quote of the string whose closing quote is right before `end`. */
-const char *rv_json_string_start(const char *end);
+/* The opening quote of the string whose closing quote is right before `end`; that quote itself where
+ * it has no other in `text`. */
+const char *rv_json_string_start(const char *text, const char *end);
 
 enum rv_distinct { RV_DISTINCT, RV_DUPLICATE, RV_DISTINCT_NO_MEMORY };
 

@@ -136,22 +136,23 @@ struct rv_span rv_json_name(const struct rv_json_node *member)
 }
 
 /* Within a string a quote stands only behind an odd run of backslashes. */
-const char *rv_json_string_start(const char *end)
+const char *rv_json_string_start(const char *text, const char *end)
 {
 	const char *at = end - 1; /* the closing quote */
 
-	for (;;) {
+	while (at > text) {
 		const char *before;
 
-		do
-			at--;
-		while (*at != '"');
+		at--;
+		if (*at != '"')
+			continue;
 		before = at;
-		while (before[-1] == '\\')
+		while (before > text && before[-1] == '\\')
 			before--;
 		if ((at - before) % 2 == 0)
 			return at;
 	}
+	return end - 1;
 }
 
 void rv_json_add_source(struct rv_buffer *out, const struct rv_json_doc *doc, const struct rv_json_node *node)
@@ -173,7 +174,7 @@ void rv_json_add_source(struct rv_buffer *out, const struct rv_json_doc *doc, co
 		break;
 	case RV_JSON_STRING:
 		if ((node->tag & RV_NODE_ESCAPED) != 0) {
-			const char *start = rv_json_string_start(end);
+			const char *start = rv_json_string_start(doc->text, end);
 
 			rv_json_add_compact(out, start, (size_t)(end - start));
 		} else {

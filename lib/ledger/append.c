@@ -18,7 +18,7 @@
 
 /* A repair may not hold up a dispatch for long: past this the row is appended beside the open
  * descriptors of others (lib/ledger/mend.h). */
-#define LEASE_MS 250
+#define LEASE_MS 100
 #define WRITE_MAX 0x7ffff000 /* what one write(2) takes */
 
 /* One file that this path was. */
@@ -205,7 +205,13 @@ static int lock_current(struct rv_ledger *ledger, int64_t deadline, uint64_t *si
 
 		if (rv_append_lock(file->fd, deadline, err) != 0)
 			return rv_error_wrap(err, "%s", ledger->path);
-		if (stat(ledger->path, &st) == 0 && st.st_dev == file->dev && st.st_ino == file->ino) {
+		if (stat(ledger->path, &st) != 0) {
+			if (errno != ENOENT) { /* not known to be renamed: opened again, it would be its own rival */
+				(void)rv_error_set(err, RV_E_LEDGER, errno, "%s", ledger->path);
+				rv_append_unlock(file->fd);
+				return -1;
+			}
+		} else if (st.st_dev == file->dev && st.st_ino == file->ino) {
 			*size = (uint64_t)st.st_size;
 			return 0;
 		}
@@ -298,6 +304,7 @@ static bool is_held_here(const struct rv_ledger *ledger, int64_t lock)
 
 int rv_ledger_hold(struct rv_ledger *ledger, int64_t *lock, struct rv_error *err)
 {
+	int64_t deadline = rv_clock_mono_ms() + ledger->options.wait_ms;
 	struct hold *holds = realloc(ledger->holds, (ledger->hold_count + 1) * sizeof *holds);
 
 	if (holds == NULL)
@@ -317,9 +324,10 @@ int rv_ledger_hold(struct rv_ledger *ledger, int64_t *lock, struct rv_error *err
 			*lock = at;
 			return 0;
 		}
-		if (err->code != RV_E_BUSY)
+		if (err->code != RV_E_BUSY || rv_clock_left_ms(deadline) == 0)
 			return as_ledger(err);
 		rv_error_clear(err);
+		rv_clock_pause_ms(1); /* another's byte; or a lock on the whole file, which ends or does not */
 	}
 }
 

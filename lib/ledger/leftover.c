@@ -266,9 +266,11 @@ int rv_mend_leftovers(const struct rv_mend *mend, struct rv_repair_result *resul
 	struct finish finish = { .copies = { NULL, 0 }, .leftovers = { NULL, 0 } };
 	int status = rv_copies_list(&finish.copies, mend->real, true, err);
 
-	if (status == 0 && finish.copies.count > 0) {
+	/* A dead repair's sidecar goes too, though it had finished all else: the engine's writers would
+	 * wait for it. */
+	if (status == 0 && (finish.copies.count > 0 || rv_sidecar_is_ours(mend->path))) {
 		status = rv_mending_begin(&finish.mending, mend, err);
-		if (status == 0)
+		if (status == 0 && finish.copies.count > 0)
 			status = finish_all(&finish, result, err);
 		rv_scan_release(&finish.scan);
 		rv_mending_end(&finish.mending);

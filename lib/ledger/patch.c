@@ -96,6 +96,18 @@ int rv_patch_reserve(int fd, uint64_t at, size_t len, struct rv_error *err)
 	return 0;
 }
 
+/* A write whose count does not tell the truth must not cost the copy that is dropped after it. */
+static int verify(int fd, struct rv_span bytes, uint64_t at, struct rv_error *err)
+{
+	struct rv_buffer now = RV_BUFFER_INIT;
+	int result = rv_patch_read(fd, at, at + bytes.len, &now, err);
+
+	if (result == 0 && memcmp(now.data, bytes.data, bytes.len) != 0)
+		result = rv_error_set(err, RV_E_IO, 0, "what was written is not what is there");
+	rv_buffer_release(&now);
+	return result;
+}
+
 int rv_patch_append(int fd, struct rv_span bytes, uint64_t *landed, struct rv_error *err)
 {
 	ssize_t n;
@@ -112,7 +124,7 @@ int rv_patch_append(int fd, struct rv_span bytes, uint64_t *landed, struct rv_er
 	if (end < 0)
 		return rv_error_set(err, RV_E_IO, errno, "lseek");
 	*landed = (uint64_t)end - bytes.len;
-	return 0;
+	return verify(fd, bytes, *landed, err);
 }
 
 /* On Linux pwrite(2) appends where O_APPEND is set, so it is cleared for this one write. */
@@ -126,5 +138,7 @@ int rv_patch_overwrite(int fd, struct rv_span bytes, uint64_t at, struct rv_erro
 	result = rv_io_pwrite_all(fd, bytes.data, bytes.len, (off_t)at, err);
 	if (fcntl(fd, F_SETFL, flags) != 0 && result == 0)
 		result = rv_error_set(err, RV_E_IO, errno, "fcntl");
-	return result == 0 ? rv_patch_sync(fd, err) : -1;
+	if (result != 0 || rv_patch_sync(fd, err) != 0)
+		return -1;
+	return verify(fd, bytes, at, err);
 }

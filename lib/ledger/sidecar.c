@@ -41,6 +41,13 @@ static bool read_token(const char *path, char token[48])
 	return n >= 0;
 }
 
+static bool has_token(const char *path, const char *want)
+{
+	char token[48];
+
+	return read_token(path, token) && strcmp(token, want) == 0;
+}
+
 static bool is_stale(const struct stat *st)
 {
 	int64_t age = rv_clock_wall_ms() - ((int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000);
@@ -109,15 +116,17 @@ int rv_sidecar_take(struct rv_sidecar *sidecar, const char *ledger_path, int64_t
 		if (wait_or_steal(path, deadline_ms, err) != 0)
 			return -1;
 	}
+	if (!has_token(path, sidecar->token)) {
+		(void)unlink(path);
+		return rv_error_set(err, RV_E_IO, 0, "%s: what was written is not what is there", path);
+	}
 	sidecar->path = rv_steal_ptr(&path);
 	return 0;
 }
 
 static bool is_mine(const struct rv_sidecar *sidecar)
 {
-	char token[48];
-
-	return read_token(sidecar->path, token) && strcmp(token, sidecar->token) == 0;
+	return has_token(sidecar->path, sidecar->token);
 }
 
 int rv_sidecar_check(const struct rv_sidecar *sidecar, struct rv_error *err)

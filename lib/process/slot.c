@@ -140,6 +140,15 @@ void rv_slot_stop(struct rv_slot *slot, int wait_ms)
 	(void)rv_child_kill(&slot->worker, LOST_MS, NULL);
 }
 
+void rv_slot_move(struct rv_slot *to, struct rv_slot *from)
+{
+	forget(from);
+	*to = *from;
+	to->next = to->all->first;
+	to->all->first = to;
+	*from = (struct rv_slot){ .worker = RV_CHILD_INIT, .socket = -1, .all = from->all, .next = NULL };
+}
+
 void rv_slot_leave(struct rv_slot *slot)
 {
 	if (slot->socket < 0)

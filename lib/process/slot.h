@@ -45,6 +45,9 @@ int rv_slot_start(struct rv_slot *slot, struct rv_slots *all, enum rv_containmen
  * still removes a directory is left to finish that, and goes then. */
 void rv_slot_stop(struct rv_slot *slot, int wait_ms);
 
+/* The worker of `from` becomes that of `to`, which has none. */
+void rv_slot_move(struct rv_slot *to, struct rv_slot *from);
+
 /* Let it finish a removal and go by itself; this process knows it no longer. */
 void rv_slot_leave(struct rv_slot *slot);
 

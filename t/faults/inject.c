@@ -5,12 +5,13 @@
  * descendant that is left becomes its child.
  *
  *     inject [--role host|worker|launch] [--at N] [--action ACTION] [--ledger FILE]
- *            [--after USEC] [--limit MS] --report FILE -- COMMAND [ARG...]
+ *            [--loaded] [--after USEC] [--limit MS] --report FILE -- COMMAND [ARG...]
  *
  * Roles: the host is COMMAND itself; a worker is a child of the host; launch is a child of a worker
  * up to its exec (a tool is let go there and runs untraced).
  * Actions: kill (the one that makes the call), kill-host (SIGKILL for the host, which is dead before
  * the call goes on), short (half of a write is written), or an errno's name.
+ * --loaded counts from the first socketpair on: a failure in the dynamic loader is not COMMAND's.
  * --after kills the host after so many microseconds, with nothing traced.
  *
  * One JSON object goes to the report: calls (of that role), fired, call (its number), status (as
@@ -54,6 +55,7 @@ enum action { ACT_NONE, ACT_KILL, ACT_KILL_HOST, ACT_SHORT, ACT_ERRNO };
 struct traced {
 	pid_t pid; /* 0: free */
 	enum role role;
+	bool started;  /* its program runs: what came before the exec was ours */
 	bool entered;  /* between a call's entry and its exit */
 	bool held;     /* stopped before its parent said whose child it is */
 	bool failing;  /* its call is to fail at the exit */
@@ -68,6 +70,7 @@ struct inject {
 	enum action action;
 	int errnum;
 	const char *ledger;
+	bool loaded;
 	long after_us; /* -1: trace */
 	long limit_ms;
 	const char *report;
@@ -201,7 +204,9 @@ static void on_entry(struct inject *inject, struct traced *traced)
 	if (ptrace(PTRACE_GETREGS, traced->pid, NULL, &regs) != 0)
 		return;
 	traced->ledger_size = is_write(&regs) && traced->role == ROLE_HOST ? ledger_size(inject) : -1;
-	if (traced->role != inject->role)
+	if (regs.orig_rax == SYS_socketpair)
+		traced->started = true;
+	if (traced->role != inject->role || !traced->started)
 		return;
 	inject->calls++;
 	if (inject->calls == inject->at)
@@ -239,6 +244,7 @@ static void on_child(struct inject *inject, const struct traced *parent)
 		return;
 	child = find_or_add(inject, (pid_t)message);
 	child->role = parent->role == ROLE_HOST ? ROLE_WORKER : ROLE_LAUNCH;
+	child->started = true;
 	if (child->held) {
 		child->held = false;
 		go_on(child, 0);
@@ -265,7 +271,9 @@ static void on_event(struct inject *inject, struct traced *traced, int status)
 		traced->pid = 0;
 		return;
 	}
-	if (event != PTRACE_EVENT_EXEC)
+	if (event == PTRACE_EVENT_EXEC)
+		traced->started = !inject->loaded;
+	else
 		on_child(inject, traced);
 	go_on(traced, 0);
 }
@@ -448,7 +456,8 @@ static void parse(struct inject *inject, int argc, char **argv)
 		{ "role", required_argument, NULL, 'r' },   { "at", required_argument, NULL, 'n' },
 		{ "action", required_argument, NULL, 'a' }, { "ledger", required_argument, NULL, 'l' },
 		{ "after", required_argument, NULL, 'u' },  { "limit", required_argument, NULL, 't' },
-		{ "report", required_argument, NULL, 'o' }, { NULL, 0, NULL, 0 },
+		{ "report", required_argument, NULL, 'o' }, { "loaded", no_argument, NULL, 'm' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int got;
 
@@ -457,6 +466,7 @@ static void parse(struct inject *inject, int argc, char **argv)
 		case 'r': inject->role = parse_role(optarg); break;
 		case 'n': inject->at = strtol(optarg, NULL, 10); break;
 		case 'a': parse_action(inject, optarg); break;
+		case 'm': inject->loaded = true; break;
 		case 'l': inject->ledger = optarg; break;
 		case 'u': inject->after_us = strtol(optarg, NULL, 10); break;
 		case 't': inject->limit_ms = strtol(optarg, NULL, 10); break;

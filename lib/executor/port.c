@@ -1,0 +1,199 @@
+#include "lib/executor/port.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READ_CHUNK ((size_t)64 * 1024)
+
+/* 1 watched, 0 it cannot be (a regular file), -1 the system failed. */
+static int watch(struct rv_loop *loop, struct rv_watch *watch, int fd, uint32_t events, struct rv_error *err)
+{
+	if (rv_loop_add(loop, watch, fd, events, err) == 0)
+		return 1;
+	if (err->errnum != EPERM)
+		return -1;
+	rv_error_clear(err);
+	return 0;
+}
+
+/* ---- in ---- */
+
+static void on_input(struct rv_watch *watch, uint32_t events)
+{
+	(void)events;
+	rv_inlet_read(watch->owner);
+}
+
+void rv_inlet_init(struct rv_inlet *inlet, struct rv_loop *loop, int fd)
+{
+	*inlet = (struct rv_inlet){ .loop = loop, .fd = fd, .watchable = true, .watch = { -1, on_input, inlet } };
+	rv_buffer_init(&inlet->bytes, 0);
+}
+
+void rv_inlet_release(struct rv_inlet *inlet)
+{
+	rv_loop_remove(inlet->loop, &inlet->watch);
+	rv_buffer_release(&inlet->bytes);
+}
+
+int rv_inlet_want(struct rv_inlet *inlet, bool wanted, struct rv_error *err)
+{
+	inlet->wanted = wanted && !inlet->ended;
+	if (!inlet->wanted || !inlet->watchable) {
+		rv_loop_remove(inlet->loop, &inlet->watch);
+		return 0;
+	}
+	if (inlet->watch.fd < 0) {
+		int watched = watch(inlet->loop, &inlet->watch, inlet->fd, EPOLLIN, err);
+
+		if (watched < 0)
+			return -1;
+		inlet->watchable = watched == 1;
+	}
+	return 0;
+}
+
+bool rv_inlet_is_ready(const struct rv_inlet *inlet)
+{
+	return inlet->wanted && !inlet->watchable;
+}
+
+void rv_inlet_read(struct rv_inlet *inlet)
+{
+	char *room;
+	ssize_t n;
+
+	if (inlet->at > 0) { /* lines were taken: what is left moves to the front */
+		memmove(inlet->bytes.data, inlet->bytes.data + inlet->at, inlet->bytes.len - inlet->at);
+		inlet->bytes.len -= inlet->at;
+		inlet->searched -= inlet->searched < inlet->at ? inlet->searched : inlet->at;
+		inlet->at = 0;
+	}
+	room = rv_buffer_reserve(&inlet->bytes, READ_CHUNK);
+	if (room == NULL) {
+		inlet->errnum = ENOMEM;
+		inlet->ended = true;
+		return;
+	}
+	do
+		n = read(inlet->fd, room, READ_CHUNK);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n < 0)
+		inlet->errnum = errno;
+	if (n <= 0)
+		inlet->ended = true;
+	else
+		rv_buffer_commit(&inlet->bytes, (size_t)n);
+}
+
+/* No byte is searched twice: a line of 64 MiB comes in a thousand pieces. */
+static const char *find_newline(struct rv_inlet *inlet)
+{
+	const char *newline = NULL;
+
+	if (inlet->searched < inlet->at)
+		inlet->searched = inlet->at;
+	if (inlet->bytes.len > inlet->searched)
+		newline = memchr(inlet->bytes.data + inlet->searched, '\n', inlet->bytes.len - inlet->searched);
+	inlet->searched = newline != NULL ? (size_t)(newline - inlet->bytes.data) : inlet->bytes.len;
+	return newline;
+}
+
+/* A last line without its newline is a line; one that was cut by an error is none. */
+bool rv_inlet_has_line(struct rv_inlet *inlet)
+{
+	if (find_newline(inlet) != NULL)
+		return true;
+	return inlet->ended && inlet->errnum == 0 && inlet->at < inlet->bytes.len;
+}
+
+bool rv_inlet_line(struct rv_inlet *inlet, struct rv_span *line)
+{
+	if (!rv_inlet_has_line(inlet))
+		return false;
+	*line = (struct rv_span){ inlet->bytes.data + inlet->at, inlet->searched - inlet->at };
+	inlet->at = inlet->searched < inlet->bytes.len ? inlet->searched + 1 : inlet->searched;
+	inlet->line++;
+	return true;
+}
+
+/* ---- out ---- */
+
+static void on_output(struct rv_watch *watch, uint32_t events)
+{
+	(void)events;
+	rv_outlet_write(watch->owner);
+}
+
+void rv_outlet_init(struct rv_outlet *outlet, struct rv_loop *loop, int fd)
+{
+	*outlet = (struct rv_outlet){ .loop = loop, .fd = fd, .watchable = true, .watch = { -1, on_output, outlet } };
+	rv_buffer_init(&outlet->bytes, 0);
+}
+
+void rv_outlet_release(struct rv_outlet *outlet)
+{
+	rv_loop_remove(outlet->loop, &outlet->watch);
+	rv_buffer_release(&outlet->bytes);
+}
+
+size_t rv_outlet_pending(const struct rv_outlet *outlet)
+{
+	return outlet->errnum != 0 ? 0 : outlet->bytes.len - outlet->at;
+}
+
+void rv_outlet_add(struct rv_outlet *outlet, const struct rv_buffer *bytes)
+{
+	if (outlet->at == outlet->bytes.len) {
+		rv_buffer_clear(&outlet->bytes);
+		outlet->at = 0;
+	}
+	rv_buffer_add(&outlet->bytes, bytes->data, bytes->len);
+	if (outlet->bytes.failed || bytes->failed)
+		outlet->errnum = ENOMEM;
+}
+
+int rv_outlet_turn(struct rv_outlet *outlet, struct rv_error *err)
+{
+	int watched;
+
+	if (rv_outlet_pending(outlet) == 0 || !outlet->watchable) {
+		rv_loop_remove(outlet->loop, &outlet->watch);
+		return 0;
+	}
+	if (outlet->watch.fd >= 0)
+		return 0;
+	watched = watch(outlet->loop, &outlet->watch, outlet->fd, EPOLLOUT, err);
+	if (watched < 0)
+		return -1;
+	outlet->watchable = watched == 1;
+	return 0;
+}
+
+bool rv_outlet_is_ready(const struct rv_outlet *outlet)
+{
+	return !outlet->watchable && rv_outlet_pending(outlet) > 0;
+}
+
+/* A pipe that says it is writable takes PIPE_BUF bytes without blocking (pipe(7)), and no more is asked
+ * of it; a file takes all. */
+void rv_outlet_write(struct rv_outlet *outlet)
+{
+	size_t pending = rv_outlet_pending(outlet);
+	size_t want = outlet->watchable && pending > PIPE_BUF ? PIPE_BUF : pending;
+	ssize_t n;
+
+	if (want == 0)
+		return;
+	do
+		n = write(outlet->fd, outlet->bytes.data + outlet->at, want);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0)
+		outlet->at += (size_t)n;
+	else if (errno != EAGAIN)
+		outlet->errnum = errno;
+}

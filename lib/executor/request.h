@@ -1,0 +1,46 @@
+/*
+ * A request line (contract, section 6):
+ *
+ *   {"id"?,"tool","args","executor"?,"spec"?:{"command","args"},
+ *    "ctx":{"runId","spanId"?,"agentType"?,"idempotencyKey"}}
+ *
+ * For the key `ctx` may hold a call's coordinates as rv-key reads them; both, and different, is refused.
+ * spec.command stands for COMMAND and its ARGs; without it spec.args follow them.  Members that are not
+ * known are passed over.
+ */
+#ifndef RV_EXECUTOR_REQUEST_H
+#define RV_EXECUTOR_REQUEST_H
+
+#include <stdbool.h>
+
+#include "lib/base/buffer.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/digest/digest.h"
+#include "lib/executor/dispatch.h"
+#include "lib/json/json.h"
+
+/* One request, reused for one line after another.  `call` borrows from it. */
+struct rv_request {
+	struct rv_json_doc *doc;
+	struct rv_sha256 *sha;
+	struct rv_buffer line;   /* the document's text */
+	struct rv_buffer id;     /* raw JSON, empty if there is none: also of a refused request */
+	struct rv_buffer args;   /* canonical */
+	struct rv_buffer words;  /* argv's strings, each with its NUL */
+	char **argv;             /* owned array */
+	char key[RV_SHA256_HEX];
+	char args_hash[RV_SHA256_HEX];
+	char span_id[17];
+	struct rv_call call;
+};
+
+int rv_request_init(struct rv_request *request, struct rv_error *err);
+void rv_request_release(struct rv_request *request);
+
+/* Read a line.  `command` is COMMAND and its ARGs, NULL-terminated, or NULL.  RV_E_REQUEST, RV_E_NUMBER,
+ * RV_E_DERIVATION; RV_E_CONFIG for an executor that is not known or a request that names no command. */
+int rv_request_read(struct rv_request *request, struct rv_span line, unsigned json_flags, char *const *command,
+		    struct rv_error *err);
+
+#endif

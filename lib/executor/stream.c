@@ -1,0 +1,378 @@
+#include "lib/executor/stream.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/executor/port.h"
+#include "lib/executor/reply.h"
+#include "lib/executor/request.h"
+
+#define AHEAD 4                           /* lines in hand for each job: enough that no job waits for input */
+#define PENDING_MAX ((size_t)4 << 20)     /* bytes of replies that may wait for their reader */
+#define LAST_MS 1000                      /* a reader that has stopped does not hold up an end by signal */
+
+enum state { FREE, WAITING, RUNNING, ANSWERED };
+
+/* One request in hand. */
+struct entry {
+	enum state state;
+	uint64_t number; /* of its line */
+	struct rv_request request;
+	struct rv_dispatch dispatch;
+	struct rv_buffer reply;
+	size_t job; /* RUNNING: whose slot it has */
+	bool replied; /* its reply is made, its slot may still be removing its workdir */
+};
+
+struct stream {
+	const struct rv_stream_options *options;
+	struct rv_stream_result *result;
+	struct rv_service service;
+	struct rv_inlet in;
+	struct rv_outlet out;
+	struct entry *entries; /* owned */
+	size_t count;
+	struct entry **owners; /* of each job; NULL: it is free */
+	uint64_t next;         /* the number of the line that is to be answered next, in order */
+	bool ending;           /* no more is begun */
+	int64_t last_ms;       /* ending: until when the last replies may wait for their reader; 0: not yet */
+};
+
+/* ---- replies ---- */
+
+static void refuse(struct stream *stream, struct entry *entry, const struct rv_error *err)
+{
+	rv_buffer_clear(&entry->reply);
+	rv_reply_add_refusal(&entry->reply, (struct rv_span){ entry->request.id.data, entry->request.id.len },
+			     entry->number, err);
+	entry->state = ANSWERED;
+	if (err->code == RV_E_REQUEST || err->code == RV_E_NUMBER || err->code == RV_E_DERIVATION)
+		stream->result->refused = true;
+	else
+		stream->result->failed = true;
+}
+
+static void answer(struct stream *stream, struct entry *entry)
+{
+	const struct rv_dispatch *dispatch = &entry->dispatch;
+
+	rv_buffer_clear(&entry->reply);
+	rv_reply_add(&entry->reply, dispatch);
+	entry->replied = true;
+	if (dispatch->error.code != RV_E_NONE || (dispatch->intended && dispatch->ran && dispatch->survivors != 0))
+		stream->result->failed = true;
+	if (dispatch->warning.code != RV_E_NONE)
+		stream->options->say(dispatch->warning.message);
+}
+
+/* In the order of the requests, or as they come. */
+static void hand_out(struct stream *stream)
+{
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (size_t i = 0; i < stream->count; i++) {
+			struct entry *entry = &stream->entries[i];
+
+			if (entry->state != ANSWERED && !(entry->state == RUNNING && entry->replied))
+				continue;
+			if (entry->reply.len == 0 || (!stream->options->unordered && entry->number != stream->next))
+				continue;
+			rv_outlet_add(&stream->out, &entry->reply);
+			rv_buffer_clear(&entry->reply);
+			stream->next++;
+			again = !stream->options->unordered;
+		}
+	}
+	for (size_t i = 0; i < stream->count; i++) {
+		if (stream->entries[i].state == ANSWERED && stream->entries[i].reply.len == 0)
+			stream->entries[i].state = FREE;
+	}
+}
+
+/* ---- requests ---- */
+
+static struct entry *find(const struct stream *stream, enum state state)
+{
+	struct entry *found = NULL;
+
+	for (size_t i = 0; i < stream->count; i++) {
+		struct entry *entry = &stream->entries[i];
+
+		if (entry->state == state && (found == NULL || entry->number < found->number))
+			found = entry;
+	}
+	return found;
+}
+
+static void refuse_waiting(struct stream *stream, enum rv_code code, const char *why)
+{
+	struct rv_error err = RV_ERROR_INIT;
+	struct entry *entry;
+
+	(void)rv_error_set(&err, code, 0, "%s", why);
+	while ((entry = find(stream, WAITING)) != NULL)
+		refuse(stream, entry, &err);
+}
+
+/* At an end by signal what has been read is answered, too, and no more is read. */
+static void take_lines(struct stream *stream)
+{
+	struct rv_span line;
+	struct entry *entry;
+
+	if (stream->out.errnum != 0)
+		return;
+
+	while ((entry = find(stream, FREE)) != NULL && rv_inlet_line(&stream->in, &line)) {
+		struct rv_error err = RV_ERROR_INIT;
+
+		entry->number = stream->in.line;
+		entry->replied = false;
+		entry->state = WAITING;
+		if (rv_request_read(&entry->request, line, stream->options->json_flags, stream->options->command, &err) != 0)
+			refuse(stream, entry, &err);
+	}
+	if (stream->ending)
+		refuse_waiting(stream, RV_E_ABORTED, "aborted by a signal to the caller before it was begun");
+}
+
+static void begin_waiting(struct stream *stream)
+{
+	for (size_t job = 0; job < stream->service.job_count; job++) {
+		struct rv_job *slots = &stream->service.jobs[job];
+		struct entry *entry;
+
+		if (stream->owners[job] != NULL || slots->lost)
+			continue;
+		entry = find(stream, WAITING);
+		if (entry == NULL)
+			return;
+		stream->owners[job] = entry;
+		entry->state = RUNNING;
+		entry->job = job;
+		rv_dispatch_begin(&entry->dispatch, &stream->service.executor, &entry->request.call, &slots->tool,
+				  slots->has_host ? &slots->host : NULL);
+	}
+}
+
+/* A slot that lost its worker, or has somebody in it who cannot be killed, takes no other dispatch. */
+static void free_job(struct stream *stream, struct entry *entry)
+{
+	struct rv_error err = RV_ERROR_INIT;
+	bool tainted = entry->dispatch.ran && entry->dispatch.survivors != 0;
+
+	if (rv_service_renew(&stream->service, &stream->service.jobs[entry->job], tainted, &err) != 0)
+		stream->options->say(err.message);
+	rv_dispatch_release(&entry->dispatch);
+	stream->owners[entry->job] = NULL;
+	entry->state = ANSWERED;
+}
+
+static void check_running(struct stream *stream)
+{
+	for (size_t job = 0; job < stream->service.job_count; job++) {
+		struct entry *entry = stream->owners[job];
+
+		if (entry != NULL)
+			rv_dispatch_check(&entry->dispatch);
+	}
+	(void)rv_batch_flush(&stream->service.batch);
+	for (size_t job = 0; job < stream->service.job_count; job++) {
+		struct entry *entry = stream->owners[job];
+
+		if (entry == NULL)
+			continue;
+		if (!entry->replied && rv_dispatch_answered(&entry->dispatch))
+			answer(stream, entry);
+		if (rv_dispatch_done(&entry->dispatch))
+			free_job(stream, entry);
+	}
+}
+
+/* ---- ends ---- */
+
+static void abort_all(struct stream *stream)
+{
+	stream->ending = true;
+	refuse_waiting(stream, RV_E_ABORTED, "aborted by a signal to the caller before it was begun");
+	for (size_t job = 0; job < stream->service.job_count; job++) {
+		if (stream->owners[job] != NULL)
+			rv_dispatch_abort(&stream->owners[job]->dispatch);
+	}
+}
+
+static void on_signal(void *owner)
+{
+	abort_all(owner);
+}
+
+static bool all_lost(const struct stream *stream)
+{
+	for (size_t job = 0; job < stream->service.job_count; job++) {
+		if (!stream->service.jobs[job].lost)
+			return false;
+	}
+	return true;
+}
+
+static bool is_idle(const struct stream *stream)
+{
+	for (size_t i = 0; i < stream->count; i++) {
+		if (stream->entries[i].state != FREE)
+			return false;
+	}
+	return rv_outlet_pending(&stream->out) == 0;
+}
+
+static bool is_running(const struct stream *stream)
+{
+	for (size_t job = 0; job < stream->service.job_count; job++) {
+		if (stream->owners[job] != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* All is answered and handed out; or it is an end by signal, and nobody takes the last replies. */
+static bool is_over(struct stream *stream)
+{
+	if (!stream->ending)
+		return is_idle(stream) && stream->in.ended && !rv_inlet_has_line(&stream->in);
+	if (is_running(stream))
+		return false;
+	if (stream->last_ms == 0)
+		stream->last_ms = rv_clock_mono_ms() + LAST_MS;
+	return (is_idle(stream) && (stream->out.errnum != 0 || !rv_inlet_has_line(&stream->in))) ||
+	       rv_clock_left_ms(stream->last_ms) == 0;
+}
+
+static int64_t deadline(struct stream *stream)
+{
+	int64_t first = stream->last_ms != 0 ? stream->last_ms : INT64_MAX;
+
+	if (rv_inlet_is_ready(&stream->in) || rv_outlet_is_ready(&stream->out) ||
+	    (find(stream, FREE) != NULL && stream->out.errnum == 0 && rv_inlet_has_line(&stream->in)))
+		return 0;
+	for (size_t job = 0; job < stream->service.job_count; job++) {
+		if (stream->owners[job] != NULL) {
+			int64_t mine = rv_dispatch_deadline(&stream->owners[job]->dispatch);
+
+			first = mine < first ? mine : first;
+		}
+	}
+	return first;
+}
+
+/* The loop itself failed: everything is killed, and every outcome is owed all the same. */
+static void give_up(struct stream *stream, const struct rv_error *why)
+{
+	stream->ending = true;
+	for (size_t job = 0; job < stream->service.job_count; job++) {
+		if (stream->owners[job] != NULL)
+			rv_dispatch_give_up(&stream->owners[job]->dispatch, why);
+	}
+	refuse_waiting(stream, RV_E_ABORTED, "aborted before it was begun");
+}
+
+static int turn(struct stream *stream, struct rv_error *err)
+{
+	bool more = !stream->ending && rv_outlet_pending(&stream->out) < PENDING_MAX && find(stream, FREE) != NULL &&
+		    !rv_inlet_has_line(&stream->in);
+
+	if (rv_inlet_want(&stream->in, more, err) != 0 || rv_outlet_turn(&stream->out, err) != 0 ||
+	    rv_loop_turn(&stream->service.loop, deadline(stream), err) != 0)
+		return -1;
+	if (rv_inlet_is_ready(&stream->in))
+		rv_inlet_read(&stream->in);
+	if (rv_outlet_is_ready(&stream->out))
+		rv_outlet_write(&stream->out);
+	if (stream->out.errnum != 0 && !stream->ending)
+		abort_all(stream);
+	return 0;
+}
+
+static void serve(struct stream *stream, struct rv_error *err)
+{
+	for (;;) {
+		take_lines(stream);
+		if (all_lost(stream))
+			refuse_waiting(stream, RV_E_CONFIG, "no slot is left that a tool could run in");
+		if (!stream->ending)
+			begin_waiting(stream);
+		check_running(stream);
+		hand_out(stream);
+		if (is_over(stream))
+			return;
+		if (turn(stream, err) != 0)
+			give_up(stream, err);
+	}
+}
+
+/* ---- the whole ---- */
+
+static int make_entries(struct stream *stream, struct rv_error *err)
+{
+	stream->count = stream->options->jobs * (AHEAD + 1);
+	stream->entries = calloc(stream->count, sizeof *stream->entries);
+	stream->owners = calloc(stream->options->jobs, sizeof *stream->owners);
+	if (stream->entries == NULL || stream->owners == NULL) {
+		stream->count = 0;
+		return rv_error_nomem(err);
+	}
+	for (size_t i = 0; i < stream->count; i++) {
+		if (rv_request_init(&stream->entries[i].request, err) != 0)
+			return -1;
+		rv_buffer_init(&stream->entries[i].reply, 0);
+	}
+	return 0;
+}
+
+static void release(struct stream *stream)
+{
+	for (size_t i = 0; i < stream->count; i++) {
+		rv_request_release(&stream->entries[i].request);
+		rv_buffer_release(&stream->entries[i].reply);
+	}
+	free(stream->entries);
+	free(stream->owners);
+	rv_inlet_release(&stream->in);
+	rv_outlet_release(&stream->out);
+	rv_service_release(&stream->service);
+}
+
+static int finish(const struct stream *stream, struct rv_error *err)
+{
+	stream->result->signal_number = stream->service.signal_number;
+	stream->result->reader_gone = stream->out.errnum == EPIPE;
+	if (stream->out.errnum != 0 && stream->out.errnum != EPIPE)
+		return rv_error_set(err, RV_E_IO, stream->out.errnum, "standard output");
+	if (stream->in.errnum != 0)
+		return rv_error_set(err, RV_E_IO, stream->in.errnum, "standard input");
+	return err->code == RV_E_NONE ? 0 : -1;
+}
+
+int rv_stream_run(const struct rv_stream_options *options, struct rv_stream_result *result, struct rv_error *err)
+{
+	struct stream stream = { .options = options, .result = result, .next = 1 };
+	int status = -1;
+
+	*result = (struct rv_stream_result){ .refused = false };
+	stream.in.watch.fd = -1;
+	stream.out.watch.fd = -1;
+	if (rv_service_start(&stream.service, &options->service, options->jobs, err) == 0) {
+		rv_inlet_init(&stream.in, &stream.service.loop, options->in);
+		rv_outlet_init(&stream.out, &stream.service.loop, options->out);
+		if (make_entries(&stream, err) == 0 && rv_service_open(&stream.service, err) == 0 &&
+		    rv_service_take_signals(&stream.service, on_signal, &stream, err) == 0) {
+			serve(&stream, err);
+			status = finish(&stream, err);
+		}
+	}
+	release(&stream);
+	return status;
+}

@@ -1,0 +1,231 @@
+# rv-exec --stream: many requests, one loop.
+load helper
+load exec
+
+# requests N: N of them, of a tool t, with the keys k1 to kN.
+requests() {
+	local i
+
+	for ((i = 1; i <= $1; i++)); do
+		printf '{"id":%d,"tool":"t","args":{"n":%d},"ctx":{"runId":"r","idempotencyKey":"k%d"}}\n' "$i" "$i" "$i"
+	done
+}
+
+s() {
+	mkdir -p dirs
+	rv-exec --stream --workdir-base "$PWD/dirs" "$@"
+}
+
+# values PATH: of each reply line of stdin
+values() {
+	local line
+
+	while read -r line; do printf '%s\n' "$line" | member "$1"; done
+}
+
+summary() {
+	rv-ledger-scan --format summary "$1" | member "$2"
+}
+
+no_workdir() {
+	rv_equal '' "$(ls -A dirs)" "workdirs left"
+}
+
+@test "each request has its reply, in order, and its two rows" {
+	tool slow-first <<-'TOOL'
+		#!/bin/sh
+		read -r line
+		case $line in *'"n":1}'*) until [ -e "$GO" ]; do :; done ;; esac
+		case $line in *'"n":4}'*) : >"$GO" ;; esac
+		printf '%s' "$line"
+	TOOL
+	requests 5 | s --jobs 4 --ledger l --setenv "GO=$PWD/go" -- "$PWD/slow-first" >out
+	rv_equal $'1\n2\n3\n4\n5' "$(values id <out)"
+	rv_equal $'k1\nk2\nk3\nk4\nk5' "$(values result.idempotencyKey <out)"
+	rv_equal 5 "$(summary l intents)"
+	rv_equal 5 "$(summary l outcomes)"
+	rv_equal 0 "$(summary l orphans)"
+	no_workdir
+}
+
+@test "unordered replies come as their tools end" {
+	local line
+
+	tool first-waits <<-'TOOL'
+		#!/bin/sh
+		read -r line
+		case $line in *'"n":1}'*) until [ -e "$GO" ]; do :; done ;; esac
+		echo 1
+	TOOL
+	requests 3 >in
+	mkfifo pipe
+	s --jobs 3 --unordered --setenv "GO=$PWD/go" -- "$PWD/first-waits" <in >pipe &
+	exec 8<pipe
+	read -r -t 20 line <&8
+	printf '%s\n' "$line" >out
+	read -r -t 20 line <&8
+	printf '%s\n' "$line" >>out
+	: >go
+	cat <&8 >>out
+	wait $!
+	rv_equal $'2\n3' "$(head -n 2 out | values id | sort)"
+	rv_equal 1 "$(tail -n 1 out | member id)"
+}
+
+@test "a bad line is answered with its number, the rest goes on, exit 3" {
+	{
+		requests 1
+		echo 'no json'
+		echo '{"id":"b","tool":"t","args":{},"ctx":{}}'
+		echo '{"id":"c","tool":"t","args":{},"executor":"inprocess","ctx":{"runId":"r","idempotencyKey":"k"}}'
+		echo '{"id":"d","tool":"t","args":1e999,"ctx":{"runId":"r","idempotencyKey":"k"}}'
+		echo ''
+		printf '{"id":"e","tool":"t","args":{},"ctx":{"runId":"r","idempotencyKey":"k"}}'
+	} >in
+	rv_fails 3 s --ledger l -- /bin/cat <in >out
+	rv_equal $'1\nabsent\nb\nc\nd\nabsent\ne' "$(values id <out)"
+	rv_equal $'absent\nrequest\nrequest\nconfig\nnumber\nrequest\nabsent' "$(values error.code <out)"
+	rv_equal $'absent\n2\n3\n4\n5\n6\nabsent' "$(values line <out)"
+	rv_equal 2 "$(summary l intents)" 'what is refused has no row'
+}
+
+@test "a reply that is not ok makes exit 1" {
+	requests 2 >in
+	rv_fails 1 s -- /bin/false <in >out
+	rv_equal $'exit\nexit' "$(values error.code <out)"
+}
+
+@test "the request's own command wins, and its arguments follow" {
+	echo '{"tool":"t","args":{},"spec":{"command":"/bin/echo","args":["1"]},"ctx":{"runId":"r","idempotencyKey":"k"}}' >in
+	rv_equal 1 "$(s -- /bin/false <in | member result)"
+	echo '{"tool":"t","args":{},"spec":{"args":["2"]},"ctx":{"runId":"r","idempotencyKey":"k"}}' >in
+	rv_equal 2 "$(s -- /bin/echo <in | member result)"
+	echo '{"tool":"t","args":{},"ctx":{"runId":"r","idempotencyKey":"k"}}' >in
+	rv_fails 1 s <in >out
+	rv_equal config "$(member error.code out)"
+}
+
+@test "coordinates give the key that rv-key gives; another key beside them is refused" {
+	local key
+
+	key=$(rv-key --run-id r --genesis g --agent-seq 3 --ordinal 4 --tool t --args '{"a":1}')
+	echo '{"tool":"t","args":{"a":1},"ctx":{"runId":"r","genesis":"g","execKeyDerivation":2,"agentSeq":3,"ordinal":4}}' >in
+	rv_equal "$key" "$(s -- /bin/cat <in | member idempotencyKey)"
+	sed "s/\"ordinal\":4/&,\"idempotencyKey\":\"$key\"/" in >agreed
+	rv_equal true "$(s -- /bin/cat <agreed | member ok)"
+	sed 's/"ordinal":4/&,"idempotencyKey":"other"/' in >differs
+	rv_fails 3 s -- /bin/cat <differs >out
+	rv_equal request "$(member error.code out)"
+}
+
+@test "it works as a co-process: a reply comes before the next request" {
+	local line i
+
+	mkfifo in out
+	s -- /bin/cat <in >out &
+	exec 7>in 8<out
+	for i in 1 2 3; do
+		requests "$i" | tail -n 1 >&7
+		read -r -t 20 line <&8
+		rv_equal "$i" "$(printf '%s\n' "$line" | member id)"
+	done
+	exec 7>&-
+	wait $!
+}
+
+@test "TERM: what runs is aborted and written down, what waits is answered without rows" {
+	tool sleeper <<-'TOOL'
+		#!/bin/sh
+		echo $$ >>"$STARTED"
+		exec sleep 60
+	TOOL
+	mkfifo in
+	mkdir dirs
+	rv-exec --stream --workdir-base "$PWD/dirs" --jobs 2 --ledger l --setenv "STARTED=$PWD/started" \
+		-- "$PWD/sleeper" <in >out &
+	local pid=$!
+
+	exec 7>in
+	requests 6 >&7
+	: >>started
+	rv_until eval '[ "$(wc -l <started 2>/dev/null)" = 2 ]'
+	kill -TERM "$pid"
+	local status=0
+	wait "$pid" || status=$?
+	exec 7>&-
+	rv_equal 143 "$status"
+	rv_equal 6 "$(wc -l <out)"
+	rv_equal aborted "$(values error.code <out | sort -u)"
+	rv_equal 2 "$(summary l intents)"
+	rv_equal 2 "$(summary l outcomes)"
+	no_workdir
+}
+
+@test "a reader that goes away: everything is written down, death by SIGPIPE" {
+	tool sleeper <<-'TOOL'
+		#!/bin/sh
+		read -r line
+		case $line in *'"n":1}'*) head -c 300000 /dev/zero | tr '\0' 1; exit ;; esac
+		exec sleep 60
+	TOOL
+	requests 3 >in
+	mkdir -p dirs
+	mkfifo pipe
+	rv_dies 13 rv-exec --stream --jobs 3 --workdir-base "$PWD/dirs" --ledger l -- "$PWD/sleeper" <in >pipe &
+	local pid=$!
+	head -c 10 pipe >/dev/null
+	wait "$pid"
+	rv_equal 3 "$(summary l outcomes)"
+	rv_equal 0 "$(summary l orphans)"
+	no_workdir
+}
+
+@test "SIGKILL with all jobs busy: exactly these are orphans, nothing survives, a rerun has the same keys" {
+	tool sleeper <<-'TOOL'
+		#!/bin/sh
+		: >"$PWD_OF_TEST/started.$RULVAR_IDEMPOTENCY_KEY"
+		exec sleep 4321
+	TOOL
+	requests 8 >in
+	mkdir dirs
+	rv-exec --stream --workdir-base "$PWD/dirs" --jobs 4 --ledger l --setenv "PWD_OF_TEST=$PWD" \
+		-- "$PWD/sleeper" <in >out &
+	local pid=$!
+	rv_until eval '[ "$(ls started.* 2>/dev/null | wc -l)" = 4 ]'
+	kill -KILL "$pid"
+	wait "$pid" || :
+	rv_until eval '! pgrep -f "^sleep 4321" >/dev/null'
+	rv_until eval '[ "$(rv-ledger-scan --format summary l | member running)" = 0 ]'
+	rv_equal 4 "$(summary l orphans)"
+	rv-ledger-scan l >orphans || :
+	rv_equal $'k1\nk2\nk3\nk4' "$(values idempotencyKey <orphans | sort)"
+	s --jobs 4 --ledger l -- /bin/cat <in >again
+	rv_equal "$(values id <in)" "$(values id <again)"
+	rv_equal $'k1\nk2\nk3\nk4\nk5\nk6\nk7\nk8' "$(values idempotencyKey <again)"
+}
+
+@test "64 MiB of a line, then an ordinary one" {
+	{
+		printf '{"id":1,"tool":"t","args":"'
+		head -c 67108864 /dev/zero | tr '\0' x
+		printf '","ctx":{"runId":"r","idempotencyKey":"a"}}\n'
+		requests 1
+	} >in
+	s -- /bin/true <in >out
+	rv_equal $'true\ntrue' "$(values ok <out)"
+}
+
+@test "a full disk under the replies is exit 5, and every outcome is written" {
+	rv_need full
+	requests 3 >in
+	rv_fails 5 s --ledger l -- /bin/cat <in >/dev/full
+	rv_equal 0 "$(summary l orphans)"
+	no_workdir
+}
+
+@test "options of one call are refused beside --stream" {
+	rv_fails 2 rv-exec --stream --tool t -- /bin/true </dev/null
+	rv_fails 2 rv-exec --stream --key k -- /bin/true </dev/null
+	rv_fails 2 rv-exec --jobs 2 --tool t -- /bin/true </dev/null
+	rv_equal '' "$(rv-exec --stream -- /bin/true </dev/null)"
+}

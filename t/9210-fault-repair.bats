@@ -1,0 +1,96 @@
+# rv-ledger-repair killed, and failed, at every system call from where it begins to write, and at some of
+# those before (RV_FAULTS=all: at every one), while an engine's writer appends.  After each: the torn bytes are in some file, a clean repair and a scan are content, no confirmed row is lost.
+load helper
+
+good='{"phase":"outcome","idempotencyKey":"k","runId":"r","spanId":"s","tool":"t","argsHash":"h","executor":"e","workdir":"/w","startedAt":1,"attemptId":"good","durationMs":1,"outcome":"ok","exitCode":0,"signal":null}'
+fragment='{"phase":"intent","idempotencyKey":"torn-\\x'
+
+setup() {
+	rv_need strace
+	# In memory: some two thousand repairs, each with a dozen syncs.
+	work=$(mktemp -d /dev/shm/rv-fault-XXXXXX)
+	cd "$work"
+	copy=l.jsonl.torn.$(printf '%s' "$fragment" | sha256sum | cut -d' ' -f1)
+	base64=$(printf '%s' "$fragment" | base64 -w0)
+}
+
+teardown() {
+	[ -z "${work:-}" ] || rm -rf "$work"
+}
+
+# The system calls of one repair from the ledger's open on, as "NAME:INDEX" for strace.
+calls_of() { # COMMAND...
+	fresh
+	strace -qq -o trace "$@" >/dev/null
+	awk -F'(' -v all="${RV_FAULTS:-}" '
+		{ n[$1]++ }
+		/"l\.jsonl", O_/ { on = 1 }
+		/O_TMPFILE|O_EXCL/ { writing = 1 }
+		on && $1 !~ /^(exit_group|brk|mmap|munmap)$/ && (writing || all || ++early % 6 == 0) { print $1 ":" n[$1] }' trace
+}
+
+fresh() {
+	rm -f l.jsonl* stop
+	printf '%s\n%s' "$good" "$fragment" >l.jsonl
+	[ -z "${reader:-}" ] || exec 9<l.jsonl # inherited by all: no lease is to be had
+}
+
+# Are the torn bytes anywhere: in the ledger, in a copy, or in a quarantine row?
+have_bytes() {
+	grep -qsF "$fragment" l.jsonl "$copy" || grep -qsF "\"bytesBase64\":\"$base64\"" l.jsonl
+}
+
+# One fault: the repair under strace, an engine's writer beside it from when the copy appears.
+fault() { # INJECTION COMMAND...
+	local injection=$1 engine status=0
+
+	shift
+	fresh
+	"$RV_BIN/t/ledger-tool" engine-at l.jsonl "$copy" stop 1 >ids 2>engine.err 3>&- &
+	engine=$!
+	# In a subshell, which says of a death what the shell has to say.
+	(strace -qq -o /dev/null -e "inject=$injection" "$@" || exit) >out 2>err || status=$?
+	have_bytes || rv_die "$injection: the torn bytes are gone" || return
+	: >stop
+	wait $engine || rv_die "$injection: the engine's writer failed: $(cat engine.err)" || return
+	[ "$status" -ne 0 ] || rv-ledger-scan l.jsonl || rv_die "$injection: it said that all is well" || return
+	rv-ledger-repair l.jsonl >again 2>&1 || rv_die "$injection: not repaired: $(cat again)" || return
+	rv-ledger-scan l.jsonl || rv_die "$injection: the scan is not content" || return
+	rv_equal 1 "$(grep -cF "\"bytesBase64\":\"$base64\"" l.jsonl)" "$injection: quarantined" || return
+	while read -r id; do
+		rv_equal 1 "$(grep -cF "\"attemptId\":\"$id\"" l.jsonl)" "$injection: confirmed row $id" || return
+	done < <(echo good; cat ids)
+	rv_equal l.jsonl "$(echo l.jsonl*)" "$injection: left behind"
+}
+
+# Every call of a repair by this command, with each fault that can befall such a call.
+fault_all() { # COMMAND...
+	local call name errors error count=0
+
+	calls_of "$@" >calls
+	[ "$(wc -l <calls)" -gt 30 ]
+	while read -r call; do
+		name=${call%:*}
+		case $name in
+		write | pwrite64) errors='error=ENOSPC error=EINTR retval=3' ;;
+		fallocate) errors='error=ENOSPC error=EINTR' ;;
+		fsync | linkat | fcntl | pread64 | unlink | utimensat) errors='error=EIO' ;;
+		openat) errors='error=EMFILE' ;;
+		*) errors= ;;
+		esac
+		for error in signal=SIGKILL $errors; do
+			fault "$name:$error:when=${call#*:}" "$@"
+			count=$((count + 1))
+		done
+	done <calls
+	echo "# $count faults" >&3
+}
+
+@test "in place, with the lease" {
+	fault_all rv-ledger-repair --wait 2s l.jsonl
+}
+
+@test "by an append, while somebody has it open" {
+	reader=yes
+	fault_all rv-ledger-repair --wait 40ms l.jsonl
+}
