@@ -16,14 +16,14 @@
 #include "lib/json/write.h"
 
 #define REQUEST_MAX ((size_t)256 << 20)
+#define WORDS_MAX   ((size_t)100 << 10) /* bytes: well below what exec(2) takes for one word */
 
 /* A command line under construction; remembers its first failure. */
 struct line {
 	char **words; /* owned, each owned, NULL-terminated */
 	size_t count;
 	size_t room;
-	bool failed;
-	bool has_nul; /* a word that no command line can carry */
+	bool failed; /* no memory, or a word that no command line can carry */
 };
 
 static void add_span(struct line *line, struct rv_span word)
@@ -45,7 +45,7 @@ static void add_span(struct line *line, struct rv_span word)
 	if (word.len > 0)
 		memcpy(copy, word.data, word.len);
 	copy[word.len] = '\0';
-	line->has_nul = line->has_nul || strlen(copy) != word.len;
+	line->failed = line->failed || strlen(copy) != word.len;
 	line->words[line->count++] = copy;
 	line->words[line->count] = NULL;
 }
@@ -129,47 +129,59 @@ static void add_config(struct line *line, const struct rv_json_node *config)
 	add_text(line, "--workdir-base", rv_json_get(config, "workdirBase"));
 }
 
-static void add_words(struct line *line, const struct rv_json_node *list)
-{
-	const struct rv_json_node *word = list != NULL ? rv_json_first(list) : NULL;
+/* ---- the request as rv-exec's stream reads it ---- */
 
-	for (; word != NULL; word = rv_json_next(word)) {
-		if (rv_json_is_string(word))
-			add_span(line, rv_json_string(word));
+static void add_elements(struct rv_buffer *out, const struct rv_json_doc *doc, const struct rv_json_node *list)
+{
+	const struct rv_json_node *item = list != NULL ? rv_json_first(list) : NULL;
+
+	for (; item != NULL; item = rv_json_next(item)) {
+		if (out->data[out->len - 1] != '[')
+			rv_buffer_add_byte(out, ',');
+		rv_json_add_source(out, doc, item);
 	}
 }
 
-static void add_command(struct line *line, const struct rv_json_node *config, const struct rv_json_node *spec)
+/* The configured command goes into the request, where words may be of any length. */
+static void add_spec(struct rv_buffer *out, const struct rv_json_doc *doc, const struct rv_json_node *config,
+		     const struct rv_json_node *spec)
 {
-	const struct rv_json_node *command = rv_json_get(spec, "command");
+	const struct rv_json_node *own = rv_json_get(spec, "command");
+	const struct rv_json_node *command = own != NULL ? own : rv_json_get(config, "command");
 
-	if (!rv_json_is_string(command))
-		command = rv_json_get(config, "command");
-	add(line, "--");
-	if (rv_json_is_string(command))
-		add_span(line, rv_json_string(command));
-	add_words(line, rv_json_get(config, "args"));
-	add_words(line, rv_json_get(spec, "args"));
+	rv_json_add_name(out, "spec");
+	rv_buffer_add_byte(out, '{');
+	if (command != NULL) {
+		rv_json_add_name(out, "command");
+		rv_json_add_source(out, doc, command);
+	}
+	rv_json_add_name(out, "args");
+	rv_buffer_add_byte(out, '[');
+	if (own == NULL)
+		add_elements(out, doc, rv_json_get(config, "args"));
+	add_elements(out, doc, rv_json_get(spec, "args"));
+	rv_buffer_add_string(out, "]}");
 }
 
-static void add_call(struct line *line, const struct rv_json_node *request, const struct rv_json_node *config)
+static void add_request(struct rv_buffer *out, const struct rv_json_doc *doc, const struct rv_json_node *config,
+			const struct rv_json_node *request)
 {
-	const struct rv_json_node *ctx = rv_json_get(request, "ctx");
-	const struct rv_json_node *key = rv_json_get(ctx, "idempotencyKey");
+	const struct rv_json_node *member = rv_json_first(request);
 
-	add_text(line, "--tool", rv_json_get(request, "tool"));
-	add_text(line, "--run-id", rv_json_get(ctx, "runId"));
-	add_text(line, "--key", key);
-	add_text(line, "--genesis", rv_json_get(ctx, "genesis"));
-	add_number(line, "--derivation", rv_json_get(ctx, "execKeyDerivation"), "");
-	add_number(line, "--agent-seq", rv_json_get(ctx, "agentSeq"), "");
-	add_number(line, "--ordinal", rv_json_get(ctx, "ordinal"), "");
-	add_text(line, "--span-id", rv_json_get(ctx, "spanId"));
-	add_text(line, "--agent-type", rv_json_get(ctx, "agentType"));
-	if (key == NULL && rv_json_get(ctx, "agentSeq") == NULL && rv_json_get(config, "ledger") != NULL)
-		add(line, "--new-call");
-	add(line, "--args-file");
-	add(line, "-");
+	rv_buffer_add_byte(out, '{');
+	for (; member != NULL; member = rv_json_next(member)) {
+		struct rv_span name = rv_json_name(member);
+
+		if (rv_span_equal(name, RV_SPAN("spec")))
+			continue;
+		if (out->data[out->len - 1] != '{')
+			rv_buffer_add_byte(out, ',');
+		rv_json_add_string(out, name.data, name.len);
+		rv_buffer_add_byte(out, ':');
+		rv_json_add_source(out, doc, member);
+	}
+	add_spec(out, doc, config, rv_json_get(request, "spec"));
+	rv_buffer_add_string(out, "}\n");
 }
 
 /* Standard input becomes these bytes: of any length, in no file. */
@@ -218,50 +230,100 @@ static int become(struct line *line, struct rv_error *err)
 	return rv_error_set(err, RV_E_IO, errno, "%s", path.data);
 }
 
-static int refuse(struct rv_buffer *out, const char *reason)
+/* ---- the same as one call's options ---- */
+
+static void add_words(struct line *line, const struct rv_json_node *list)
 {
-	rv_buffer_add_byte(out, '{');
-	rv_json_member_bool(out, "ok", false);
-	rv_json_add_name(out, "error");
-	rv_buffer_add_byte(out, '{');
-	rv_json_member_string(out, "code", "request");
-	rv_json_member_string(out, "message", reason);
-	rv_buffer_add_string(out, "}}\n");
-	return 0;
+	const struct rv_json_node *word = list != NULL ? rv_json_first(list) : NULL;
+
+	for (; word != NULL; word = rv_json_next(word)) {
+		if (rv_json_is_string(word))
+			add_span(line, rv_json_string(word));
+	}
 }
 
-static int dispatch(struct rv_buffer *out, const struct rv_json_doc *doc, const struct rv_json_node *root,
+static void add_call(struct line *line, const struct rv_json_node *config, const struct rv_json_node *request)
+{
+	const struct rv_json_node *ctx = rv_json_get(request, "ctx");
+
+	add_text(line, "--tool", rv_json_get(request, "tool"));
+	add_text(line, "--run-id", rv_json_get(ctx, "runId"));
+	add_text(line, "--key", rv_json_get(ctx, "idempotencyKey"));
+	add_text(line, "--span-id", rv_json_get(ctx, "spanId"));
+	add_text(line, "--agent-type", rv_json_get(ctx, "agentType"));
+	add(line, "--args-file");
+	add(line, "-");
+	add(line, "--");
+	add_span(line, rv_json_string(rv_json_get(config, "command")));
+	add_words(line, rv_json_get(config, "args"));
+}
+
+/* rv-exec has two forms, and both are held to the promises: one call where a command line can say it,
+ * which is a call with its key, a command and words of ordinary size; else a stream of one line. */
+static bool is_one_call(const struct rv_json_node *config, const struct rv_json_node *request, const struct line *line)
+{
+	const struct rv_json_node *key = rv_json_get(rv_json_get(request, "ctx"), "idempotencyKey");
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < line->count; i++)
+		bytes += strlen(line->words[i]) + 1;
+	return !line->failed && bytes < WORDS_MAX && rv_json_is_string(key) &&
+	       rv_json_get(rv_json_get(request, "ctx"), "agentSeq") == NULL && rv_json_get(request, "id") == NULL &&
+	       rv_json_get(request, "spec") == NULL && rv_json_get(request, "executor") == NULL &&
+	       rv_json_is_string(rv_json_get(config, "command")) && rv_json_is_string(rv_json_get(request, "tool")) &&
+	       rv_json_get(request, "args") != NULL;
+}
+
+static int one_call(const struct rv_json_doc *doc, struct line *line, const struct rv_json_node *request,
 		    struct rv_error *err)
 {
-	const struct rv_json_node *config = rv_json_get(root, "config");
-	const struct rv_json_node *request = rv_json_get(root, "request");
-	const struct rv_json_node *ctx = rv_json_get(request, "ctx");
-	const struct rv_json_node *args = rv_json_get(request, "args");
-	struct line line = { NULL, 0, 0, false, false };
 	rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
-	int result;
 
-	if (config == NULL || ctx == NULL || args == NULL || !rv_json_is_string(rv_json_get(request, "tool")))
-		return rv_error_set(err, RV_E_REQUEST, 0, "no {\"config\":{...},\"request\":{\"tool\",\"args\",\"ctx\"}}");
+	rv_json_add_source(&text, doc, rv_json_get(request, "args"));
+	if (rv_buffer_check(&text, err) != 0 || feed(text.data, text.len, err) != 0)
+		return -1;
+	return become(line, err);
+}
+
+static int stream(const struct rv_json_doc *doc, const struct rv_json_node *config, const struct rv_json_node *request,
+		  struct rv_error *err)
+{
+	struct line line = { NULL, 0, 0, false };
+	rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
+	int result = -1;
+
 	add(&line, "rv-exec");
-	add(&line, "--json");
+	add(&line, "--stream");
 	add_config(&line, config);
-	add_call(&line, request, config);
-	add_command(&line, config, rv_json_get(request, "spec"));
-	rv_json_add_source(&text, doc, args);
-	if (line.has_nul)
-		result = refuse(out, "a NUL in the tool's name, the run id or the key");
-	else if (rv_json_get(ctx, "agentSeq") != NULL && rv_json_get(ctx, "idempotencyKey") != NULL)
-		result = refuse(out, "a key beside the coordinates of one");
-	else if (rv_buffer_check(&text, err) != 0 || feed(text.data, text.len, err) != 0)
-		result = -1;
-	else
+	add_request(&text, doc, config, request);
+	if (rv_buffer_check(&text, err) == 0 && feed(text.data, text.len, err) == 0)
 		result = become(&line, err);
 	line_release(&line);
 	return result;
 }
 
-static int answer_request(struct rv_buffer *out, struct rv_error *err)
+static int dispatch(const struct rv_json_doc *doc, const struct rv_json_node *root, struct rv_error *err)
+{
+	const struct rv_json_node *config = rv_json_get(root, "config");
+	const struct rv_json_node *request = rv_json_get(root, "request");
+	struct line line = { NULL, 0, 0, false };
+	int result;
+
+	if (config == NULL || request == NULL || rv_json_type(config) != RV_JSON_OBJECT ||
+	    rv_json_type(request) != RV_JSON_OBJECT)
+		return rv_error_set(err, RV_E_REQUEST, 0, "no {\"config\":{...},\"request\":{...}}");
+	add(&line, "rv-exec");
+	add(&line, "--json");
+	add_config(&line, config);
+	if (rv_json_is_string(rv_json_get(config, "command")))
+		add_call(&line, config, request);
+	result = is_one_call(config, request, &line) ? one_call(doc, &line, request, err)
+						     : stream(doc, config, request, err);
+	line_release(&line);
+	return result;
+}
+
+static int answer_request(struct rv_error *err)
 {
 	rv_auto_buffer struct rv_buffer input = { .max = REQUEST_MAX };
 	struct rv_json_doc *doc = rv_json_doc_new(err);
@@ -271,7 +333,7 @@ static int answer_request(struct rv_buffer *out, struct rv_error *err)
 	if (doc != NULL && rv_io_read_all(STDIN_FILENO, &input, err) == 0 && rv_buffer_check(&input, err) == 0)
 		root = rv_json_parse(doc, input.data != NULL ? input.data : "", input.len, RV_JSON_DEFAULT, err);
 	if (root != NULL)
-		result = dispatch(out, doc, root, err);
+		result = dispatch(doc, root, err);
 	rv_json_doc_free(doc);
 	return result;
 }
@@ -280,7 +342,7 @@ static int answer_request(struct rv_buffer *out, struct rv_error *err)
 
 static int pass_on(const char *const *program, char *const *words, struct rv_error *err)
 {
-	struct line line = { NULL, 0, 0, false, false };
+	struct line line = { NULL, 0, 0, false };
 	int result;
 
 	for (size_t i = 0; program[i] != NULL; i++)
@@ -314,7 +376,7 @@ int rv_builtin_answer(char *const *words, struct rv_buffer *out, struct rv_error
 	static const char *const repair[] = { "rv-ledger-repair", NULL };
 
 	if (words[0] == NULL)
-		return answer_request(out, err);
+		return answer_request(err);
 	if (strcmp(words[0], "--capabilities") == 0)
 		add_capabilities(out);
 	else if (strcmp(words[0], "--keys") == 0)

@@ -185,7 +185,8 @@ class Executor:
 
     def argv(self):
         spec = self.request.get("spec", {})
-        return [spec.get("command", self.config["command"]), *self.config.get("args", []), *spec.get("args", [])]
+        own = [spec["command"]] if "command" in spec else [self.config["command"], *self.config.get("args", [])]
+        return own + spec.get("args", [])
 
     def find(self, command):
         if "/" in command:

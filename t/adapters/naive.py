@@ -11,7 +11,8 @@ import tempfile
 def dispatch(config, request):
     ctx = request["ctx"]
     spec = request.get("spec", {})
-    argv = [spec.get("command", config["command"]), *config.get("args", []), *spec.get("args", [])]
+    argv = [spec["command"]] if "command" in spec else [config["command"], *config.get("args", [])]
+    argv += spec.get("args", [])
     env = {name: os.environ[name] for name in config.get("allowEnv", []) if name in os.environ}
     env |= {"RULVAR_TOOL": request["tool"], "RULVAR_RUN_ID": ctx["runId"], "RULVAR_IDEMPOTENCY_KEY": ctx["idempotencyKey"]}
     line = json.dumps({"tool": request["tool"], "args": request["args"], "idempotencyKey": ctx["idempotencyKey"]})
