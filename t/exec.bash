@@ -28,7 +28,7 @@ print("absent" if value is ... else value if isinstance(value, str) else json.du
 rows() {
 	/usr/bin/python3 -Ic '
 import json, sys
-for line in open(sys.argv[1], encoding="utf-8"):
+for line in filter(str.strip, open(sys.argv[1], encoding="utf-8")):
     r = json.loads(line)
     if eval(sys.argv[2]):
         print(json.dumps(r, sort_keys=True, separators=(",", ":")))' "$@"
@@ -38,6 +38,26 @@ for line in open(sys.argv[1], encoding="utf-8"):
 count() {
 	rows "$@" | wc -l
 }
+
+# holds EXPRESSION...: Python expressions over reply (./reply, if it is there), code (of its error,
+# or None), intents and outcomes (the rows of ./ledger).
+holds() {
+	/usr/bin/python3 -Ic '
+import json, os, sys
+def lines(name):
+    return [json.loads(l) for l in open(name, encoding="utf-8") if l.strip()] if os.path.exists(name) else []
+reply = (lines("reply") or [{}])[0]
+code = reply.get("error", {}).get("code")
+rows = lines("ledger")
+intents = [r for r in rows if r["phase"] == "intent"]
+outcomes = [r for r in rows if r["phase"] == "outcome"]
+for expression in sys.argv[1:]:
+    if not eval(expression):
+        sys.exit(f"does not hold: {expression}\n  reply: {reply}\n  rows: {rows}")' "$@"
+}
+
+# What holds of rows where nothing ran, and where something did.
+NOTHING_RAN='len(intents) == 1 and [(r["outcome"], r["exitCode"], r["signal"]) for r in outcomes] == [("error", None, None)]'
 
 # fails CODE-NAME STATUS COMMAND...: rv-exec ends so, says so, and prints no result.
 fails() {

@@ -304,6 +304,7 @@ static bool is_held_here(const struct rv_ledger *ledger, int64_t lock)
 
 int rv_ledger_hold(struct rv_ledger *ledger, int64_t *lock, struct rv_error *err)
 {
+	int64_t deadline = rv_clock_mono_ms() + ledger->options.wait_ms;
 	struct hold *holds = realloc(ledger->holds, (ledger->hold_count + 1) * sizeof *holds);
 
 	if (holds == NULL)
@@ -323,9 +324,10 @@ int rv_ledger_hold(struct rv_ledger *ledger, int64_t *lock, struct rv_error *err
 			*lock = at;
 			return 0;
 		}
-		if (err->code != RV_E_BUSY)
+		if (err->code != RV_E_BUSY || rv_clock_left_ms(deadline) == 0)
 			return as_ledger(err);
 		rv_error_clear(err);
+		rv_clock_pause_ms(1); /* another's byte; or a lock on the whole file, which ends or does not */
 	}
 }
 

@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
 	cat <<'USAGE'
-usage: scripts/bench-keys.sh [--lines N] [--rounds N] [BUILD]
+usage: t/bench/keys.sh [--lines N] [--rounds N] [BUILD]
 
 Measure, with the programs built in BUILD (default: build), the keys of N invocation lines:
 t/bench/keys.mjs in node, rv-key --stream, rv-key --stream --threads 2, and the floor, yajl's
@@ -39,10 +39,10 @@ while [ $# -gt 0 ]; do
 	*) break ;;
 	esac
 done
-source=$(cd "$(dirname "$0")/.." && pwd)
+source=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "${1:-build}" && pwd) || exit 5
 for program in node make; do
-	command -v "$program" >/dev/null || { echo "bench-keys: $program is missing" >&2; exit 5; }
+	command -v "$program" >/dev/null || { echo "keys: $program is missing" >&2; exit 5; }
 done
 make -s -C "$build" rv-key t/bench/floor-keys >&2
 work=$(mktemp -d)
@@ -61,7 +61,7 @@ declare -A best
 ${command[node]} <"$work/lines" >"$work/node"
 for name in rv-key rv-key-2; do
 	${command[$name]} <"$work/lines" | sed 's/"id":[0-9]*,//' | cmp - "$work/node" ||
-		{ echo "bench-keys: $name and node do not agree" >&2; exit 1; }
+		{ echo "keys: $name and node do not agree" >&2; exit 1; }
 done
 
 for ((round = 0; round < rounds; round++)); do

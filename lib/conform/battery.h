@@ -1,0 +1,61 @@
+/*
+ * The battery: the checks that were chosen, each in a process of its own with a directory and a
+ * deadline of its own, several at once, reported in the order of the tables.
+ *
+ * Why a process for each: a hostile tool may hang, crash or kill what supervises it, and none of that
+ * may reach another check.  The battery is a sub-reaper, so that what a check loses comes back to it
+ * and is killed.
+ */
+#ifndef RV_CONFORM_BATTERY_H
+#define RV_CONFORM_BATTERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/error.h"
+#include "lib/conform/adapter.h"
+#include "lib/conform/check.h"
+
+/* What was chosen, in the order of the tables. */
+struct rv_choice {
+	const struct rv_check *check;
+	const struct rv_suite *suite;
+};
+
+struct rv_selection {
+	struct rv_choice *items; /* owned */
+	size_t count;
+	bool filtered; /* something was left out */
+};
+
+/* `suite` NULL: all.  Globs (fnmatch(3)) of ids; NULL-terminated, NULL: none. */
+int rv_selection_make(struct rv_selection *selection, const char *suite, const char *const *only,
+		      const char *const *skip, struct rv_error *err);
+void rv_selection_release(struct rv_selection *selection);
+
+struct rv_result {
+	const struct rv_check *check;
+	const struct rv_suite *suite;
+	enum rv_verdict verdict; /* RV_PASS, RV_FAIL or RV_SKIP */
+	int64_t took_ms;
+	const struct rv_record *record; /* borrowed; what a skip's reason is stands in `saw` */
+};
+
+struct rv_battery_plan {
+	const struct rv_adapter *adapter;
+	const struct rv_selection *selection;
+	size_t jobs;
+	int64_t timeout_ms; /* for each check */
+	/* each result, in the order of the selection, as soon as all before it are known */
+	void (*on_result)(void *data, const struct rv_result *result);
+	/* something changed: so many are done, this one was just begun; NULL is fine */
+	void (*on_progress)(void *data, size_t done, size_t count, const char *id);
+	void *data;
+};
+
+/* 0, or -1: the battery itself could not go on.  *interrupted is the signal (TERM, INT, HUP) that
+ * ended it early, 0 if none: nothing of it runs then. */
+int rv_battery_run(const struct rv_battery_plan *plan, int *interrupted, struct rv_error *err);
+
+#endif

@@ -1,0 +1,393 @@
+#include "lib/conform/builtin.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/io.h"
+#include "lib/base/text.h"
+#include "lib/conform/check.h"
+#include "lib/json/json.h"
+#include "lib/json/write.h"
+
+#define REQUEST_MAX ((size_t)256 << 20)
+#define WORDS_MAX   ((size_t)100 << 10) /* bytes: well below what exec(2) takes for one word */
+
+/* A command line under construction; remembers its first failure. */
+struct line {
+	char **words; /* owned, each owned, NULL-terminated */
+	size_t count;
+	size_t room;
+	bool failed; /* no memory, or a word that no command line can carry */
+};
+
+static void add_span(struct line *line, struct rv_span word)
+{
+	char *copy = malloc(word.len + 1);
+
+	if (copy != NULL && line->count + 1 >= line->room) {
+		size_t room = line->room == 0 ? 64 : line->room * 2;
+		char **grown = realloc(line->words, room * sizeof *grown);
+
+		line->room = grown != NULL ? room : line->room;
+		line->words = grown != NULL ? grown : line->words;
+	}
+	if (copy == NULL || line->count + 1 >= line->room) {
+		free(copy);
+		line->failed = true;
+		return;
+	}
+	if (word.len > 0)
+		memcpy(copy, word.data, word.len);
+	copy[word.len] = '\0';
+	line->failed = line->failed || strlen(copy) != word.len;
+	line->words[line->count++] = copy;
+	line->words[line->count] = NULL;
+}
+
+static void add(struct line *line, const char *word)
+{
+	add_span(line, rv_span_of(word));
+}
+
+static void line_release(struct line *line)
+{
+	for (size_t i = 0; i < line->count; i++)
+		free(line->words[i]);
+	free(line->words);
+}
+
+/* ---- config and request as options of rv-exec ---- */
+
+static void add_text(struct line *line, const char *option, const struct rv_json_node *value)
+{
+	if (!rv_json_is_string(value))
+		return;
+	add(line, option);
+	add_span(line, rv_json_string(value));
+}
+
+static void add_number(struct line *line, const char *option, const struct rv_json_node *value, const char *unit)
+{
+	int64_t number;
+	char text[40];
+
+	if (value == NULL || !rv_json_integer(value, &number))
+		return;
+	(void)snprintf(text, sizeof text, "%lld%s", (long long)number, unit);
+	add(line, option);
+	add(line, text);
+}
+
+/* One word of a command line by POSIX quoting. */
+static void add_quoted(struct rv_buffer *out, struct rv_span word)
+{
+	if (out->len > 0)
+		rv_buffer_add_byte(out, ' ');
+	rv_buffer_add_byte(out, '\'');
+	for (size_t i = 0; i < word.len; i++) {
+		if (word.data[i] == '\'')
+			rv_buffer_add_string(out, "'\\''");
+		else
+			rv_buffer_add_byte(out, word.data[i]);
+	}
+	rv_buffer_add_byte(out, '\'');
+}
+
+static void add_credentials(struct line *line, const struct rv_json_node *words)
+{
+	struct rv_buffer text = RV_BUFFER_INIT;
+
+	if (words == NULL || rv_json_type(words) != RV_JSON_ARRAY)
+		return;
+	for (const struct rv_json_node *word = rv_json_first(words); word != NULL; word = rv_json_next(word)) {
+		if (rv_json_is_string(word))
+			add_quoted(&text, rv_json_string(word));
+	}
+	add(line, "--credentials");
+	add_span(line, (struct rv_span){ text.data, text.len });
+	rv_buffer_release(&text);
+}
+
+static void add_config(struct line *line, const struct rv_json_node *config)
+{
+	const struct rv_json_node *allowed = rv_json_get(config, "allowEnv");
+	const struct rv_json_node *name = allowed != NULL ? rv_json_first(allowed) : NULL;
+
+	for (; name != NULL; name = rv_json_next(name))
+		add_text(line, "--allow-env", name);
+	add_credentials(line, rv_json_get(config, "credentials"));
+	add_number(line, "--timeout", rv_json_get(config, "timeoutMs"), "ms");
+	add_number(line, "--kill-grace", rv_json_get(config, "killGraceMs"), "ms");
+	add_number(line, "--max-output", rv_json_get(config, "maxOutputBytes"), "");
+	add_text(line, "--ledger", rv_json_get(config, "ledger"));
+	add_text(line, "--workdir-base", rv_json_get(config, "workdirBase"));
+}
+
+/* ---- the request as rv-exec's stream reads it ---- */
+
+static void add_elements(struct rv_buffer *out, const struct rv_json_doc *doc, const struct rv_json_node *list)
+{
+	const struct rv_json_node *item = list != NULL ? rv_json_first(list) : NULL;
+
+	for (; item != NULL; item = rv_json_next(item)) {
+		if (out->data[out->len - 1] != '[')
+			rv_buffer_add_byte(out, ',');
+		rv_json_add_source(out, doc, item);
+	}
+}
+
+/* The configured command goes into the request, where words may be of any length. */
+static void add_spec(struct rv_buffer *out, const struct rv_json_doc *doc, const struct rv_json_node *config,
+		     const struct rv_json_node *spec)
+{
+	const struct rv_json_node *own = rv_json_get(spec, "command");
+	const struct rv_json_node *command = own != NULL ? own : rv_json_get(config, "command");
+
+	rv_json_add_name(out, "spec");
+	rv_buffer_add_byte(out, '{');
+	if (command != NULL) {
+		rv_json_add_name(out, "command");
+		rv_json_add_source(out, doc, command);
+	}
+	rv_json_add_name(out, "args");
+	rv_buffer_add_byte(out, '[');
+	if (own == NULL)
+		add_elements(out, doc, rv_json_get(config, "args"));
+	add_elements(out, doc, rv_json_get(spec, "args"));
+	rv_buffer_add_string(out, "]}");
+}
+
+static void add_request(struct rv_buffer *out, const struct rv_json_doc *doc, const struct rv_json_node *config,
+			const struct rv_json_node *request)
+{
+	const struct rv_json_node *member = rv_json_first(request);
+
+	rv_buffer_add_byte(out, '{');
+	for (; member != NULL; member = rv_json_next(member)) {
+		struct rv_span name = rv_json_name(member);
+
+		if (rv_span_equal(name, RV_SPAN("spec")))
+			continue;
+		if (out->data[out->len - 1] != '{')
+			rv_buffer_add_byte(out, ',');
+		rv_json_add_string(out, name.data, name.len);
+		rv_buffer_add_byte(out, ':');
+		rv_json_add_source(out, doc, member);
+	}
+	add_spec(out, doc, config, rv_json_get(request, "spec"));
+	rv_buffer_add_string(out, "}\n");
+}
+
+/* Standard input becomes these bytes: of any length, in no file. */
+static int feed(const char *bytes, size_t len, struct rv_error *err)
+{
+	rv_auto_fd int fd = memfd_create("rv-conform", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return rv_error_set(err, RV_E_IO, errno, "memfd_create");
+	if (rv_io_write_all(fd, bytes, len, err) != 0)
+		return -1;
+	if (lseek(fd, 0, SEEK_SET) != 0 || dup2(fd, STDIN_FILENO) < 0)
+		return rv_error_set(err, RV_E_IO, errno, "standard input");
+	return 0;
+}
+
+/* ---- becoming the program ---- */
+
+int rv_builtin_find(struct rv_buffer *path, const char *program, struct rv_error *err)
+{
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self);
+	const char *slash = n > 0 && (size_t)n < sizeof self ? memrchr(self, '/', (size_t)n) : NULL;
+
+	rv_buffer_clear(path);
+	if (slash != NULL) {
+		rv_buffer_add(path, self, (size_t)(slash + 1 - self));
+		rv_buffer_add_string(path, program);
+		if (rv_buffer_string(path) != NULL && access(path->data, X_OK) == 0)
+			return 0;
+		rv_buffer_clear(path);
+	}
+	rv_buffer_add_string(path, program);
+	return rv_buffer_string(path) != NULL ? 0 : rv_error_nomem(err);
+}
+
+static int become(struct line *line, struct rv_error *err)
+{
+	rv_auto_buffer struct rv_buffer path = RV_BUFFER_INIT;
+
+	if (line->failed)
+		return rv_error_nomem(err);
+	if (rv_builtin_find(&path, line->words[0], err) != 0)
+		return -1;
+	(void)execvp(path.data, line->words);
+	return rv_error_set(err, RV_E_IO, errno, "%s", path.data);
+}
+
+/* ---- the same as one call's options ---- */
+
+static void add_words(struct line *line, const struct rv_json_node *list)
+{
+	const struct rv_json_node *word = list != NULL ? rv_json_first(list) : NULL;
+
+	for (; word != NULL; word = rv_json_next(word)) {
+		if (rv_json_is_string(word))
+			add_span(line, rv_json_string(word));
+	}
+}
+
+static void add_call(struct line *line, const struct rv_json_node *config, const struct rv_json_node *request)
+{
+	const struct rv_json_node *ctx = rv_json_get(request, "ctx");
+
+	add_text(line, "--tool", rv_json_get(request, "tool"));
+	add_text(line, "--run-id", rv_json_get(ctx, "runId"));
+	add_text(line, "--key", rv_json_get(ctx, "idempotencyKey"));
+	add_text(line, "--span-id", rv_json_get(ctx, "spanId"));
+	add_text(line, "--agent-type", rv_json_get(ctx, "agentType"));
+	add(line, "--args-file");
+	add(line, "-");
+	add(line, "--");
+	add_span(line, rv_json_string(rv_json_get(config, "command")));
+	add_words(line, rv_json_get(config, "args"));
+}
+
+/* rv-exec has two forms, and both are held to the promises: one call where a command line can say it,
+ * which is a call with its key, a command and words of ordinary size; else a stream of one line. */
+static bool is_one_call(const struct rv_json_node *config, const struct rv_json_node *request, const struct line *line)
+{
+	const struct rv_json_node *key = rv_json_get(rv_json_get(request, "ctx"), "idempotencyKey");
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < line->count; i++)
+		bytes += strlen(line->words[i]) + 1;
+	return !line->failed && bytes < WORDS_MAX && rv_json_is_string(key) &&
+	       rv_json_get(rv_json_get(request, "ctx"), "agentSeq") == NULL && rv_json_get(request, "id") == NULL &&
+	       rv_json_get(request, "spec") == NULL && rv_json_get(request, "executor") == NULL &&
+	       rv_json_is_string(rv_json_get(config, "command")) && rv_json_is_string(rv_json_get(request, "tool")) &&
+	       rv_json_get(request, "args") != NULL;
+}
+
+static int one_call(const struct rv_json_doc *doc, struct line *line, const struct rv_json_node *request,
+		    struct rv_error *err)
+{
+	rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
+
+	rv_json_add_source(&text, doc, rv_json_get(request, "args"));
+	if (rv_buffer_check(&text, err) != 0 || feed(text.data, text.len, err) != 0)
+		return -1;
+	return become(line, err);
+}
+
+static int stream(const struct rv_json_doc *doc, const struct rv_json_node *config, const struct rv_json_node *request,
+		  struct rv_error *err)
+{
+	struct line line = { NULL, 0, 0, false };
+	rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
+	int result = -1;
+
+	add(&line, "rv-exec");
+	add(&line, "--stream");
+	add_config(&line, config);
+	add_request(&text, doc, config, request);
+	if (rv_buffer_check(&text, err) == 0 && feed(text.data, text.len, err) == 0)
+		result = become(&line, err);
+	line_release(&line);
+	return result;
+}
+
+static int dispatch(const struct rv_json_doc *doc, const struct rv_json_node *root, struct rv_error *err)
+{
+	const struct rv_json_node *config = rv_json_get(root, "config");
+	const struct rv_json_node *request = rv_json_get(root, "request");
+	struct line line = { NULL, 0, 0, false };
+	int result;
+
+	if (config == NULL || request == NULL || rv_json_type(config) != RV_JSON_OBJECT ||
+	    rv_json_type(request) != RV_JSON_OBJECT)
+		return rv_error_set(err, RV_E_REQUEST, 0, "no {\"config\":{...},\"request\":{...}}");
+	add(&line, "rv-exec");
+	add(&line, "--json");
+	add_config(&line, config);
+	if (rv_json_is_string(rv_json_get(config, "command")))
+		add_call(&line, config, request);
+	result = is_one_call(config, request, &line) ? one_call(doc, &line, request, err)
+						     : stream(doc, config, request, err);
+	line_release(&line);
+	return result;
+}
+
+static int answer_request(struct rv_error *err)
+{
+	rv_auto_buffer struct rv_buffer input = { .max = REQUEST_MAX };
+	struct rv_json_doc *doc = rv_json_doc_new(err);
+	const struct rv_json_node *root = NULL;
+	int result = -1;
+
+	if (doc != NULL && rv_io_read_all(STDIN_FILENO, &input, err) == 0 && rv_buffer_check(&input, err) == 0)
+		root = rv_json_parse(doc, input.data != NULL ? input.data : "", input.len, RV_JSON_DEFAULT, err);
+	if (root != NULL)
+		result = dispatch(doc, root, err);
+	rv_json_doc_free(doc);
+	return result;
+}
+
+/* ---- the other questions ---- */
+
+static int pass_on(const char *const *program, char *const *words, struct rv_error *err)
+{
+	struct line line = { NULL, 0, 0, false };
+	int result;
+
+	for (size_t i = 0; program[i] != NULL; i++)
+		add(&line, program[i]);
+	for (size_t i = 0; words[i] != NULL; i++)
+		add(&line, words[i]);
+	result = become(&line, err);
+	line_release(&line);
+	return result;
+}
+
+static void add_capabilities(struct rv_buffer *out)
+{
+	rv_buffer_add_byte(out, '{');
+	rv_json_member_string(out, "name", "rv-exec " RV_VERSION);
+	rv_json_add_name(out, "capabilities");
+	rv_buffer_add_byte(out, '[');
+	for (size_t i = 0; i < RV_CAPABILITIES; i++) {
+		if (i > 0)
+			rv_buffer_add_byte(out, ',');
+		rv_json_add_string(out, rv_capability_name(i), strlen(rv_capability_name(i)));
+	}
+	rv_buffer_add_string(out, "]}\n");
+}
+
+int rv_builtin_answer(char *const *words, struct rv_buffer *out, struct rv_error *err)
+{
+	static const char *const keys[] = { "rv-key", "--stream", NULL };
+	static const char *const canonical[] = { "rv-key", "--canonical", NULL };
+	static const char *const scan[] = { "rv-ledger-scan", "--format", "report", NULL };
+	static const char *const repair[] = { "rv-ledger-repair", NULL };
+
+	if (words[0] == NULL)
+		return answer_request(err);
+	if (strcmp(words[0], "--capabilities") == 0)
+		add_capabilities(out);
+	else if (strcmp(words[0], "--keys") == 0)
+		return pass_on(keys, words + 1, err);
+	else if (strcmp(words[0], "--canonical") == 0)
+		return pass_on(canonical, words + 1, err);
+	else if (strcmp(words[0], "--scan") == 0)
+		return pass_on(scan, words + 1, err);
+	else if (strcmp(words[0], "--repair") == 0)
+		return pass_on(repair, words + 1, err);
+	else
+		return rv_error_set(err, RV_E_USAGE, 0, "the adapter has no %s", words[0]);
+	return rv_buffer_check(out, err);
+}

@@ -1,0 +1,37 @@
+/*
+ * A receipt: what was held to the battery, byte for byte, and how it went.  One JSON document:
+ *
+ *   {"kind":"rv-conform-receipt","version":1,"at","tool","adapter":{"name","argv","files"},
+ *    "kernel":{"release","machine"},"counts":{"passed","failed","skipped"},"failures":[id],
+ *    "skips":[{"id","reason"}],"programs":[{"path","sha256"}],"source":{"root","files":[...]}|null,
+ *    "profiles":[],"runtimes":[],"previous":{"path","sha256"}|null}
+ *
+ * Written once, by a whole run, and never over anything.  What it names can be recomputed.
+ */
+#ifndef RV_CONFORM_RECEIPT_H
+#define RV_CONFORM_RECEIPT_H
+
+#include "lib/base/buffer.h"
+#include "lib/base/error.h"
+#include "lib/conform/battery.h"
+
+struct rv_receipt {
+	const char *path;         /* NULL: none is kept */
+	const char *previous;
+	struct rv_buffer earlier; /* the previous receipt's digest, 64 digits */
+	struct rv_buffer failures; /* JSON array elements */
+	struct rv_buffer skips;
+	size_t passed, failed, skipped;
+};
+
+/* Before the run: refuses a path that is taken, and a previous receipt that is none (RV_E_IO). */
+int rv_receipt_begin(struct rv_receipt *receipt, const char *path, const char *previous, struct rv_error *err);
+void rv_receipt_add(struct rv_receipt *receipt, const struct rv_result *result);
+int rv_receipt_write(struct rv_receipt *receipt, const struct rv_adapter *adapter, const char *source,
+		     struct rv_error *err);
+void rv_receipt_release(struct rv_receipt *receipt);
+
+/* Recompute what a receipt names.  One line for each difference is appended to `out`; none: it holds. */
+int rv_receipt_check(const char *path, struct rv_buffer *out, struct rv_error *err);
+
+#endif

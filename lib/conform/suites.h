@@ -1,0 +1,31 @@
+/* The tables of checks, one a file of lib/conform/suite_*.c.  Each ends with an id of NULL. */
+#ifndef RV_CONFORM_SUITES_H
+#define RV_CONFORM_SUITES_H
+
+#include "lib/conform/check.h"
+
+/* executor */
+extern const struct rv_check rv_checks_first[];
+extern const struct rv_check rv_checks_protocol[];
+extern const struct rv_check rv_checks_environment[];
+extern const struct rv_check rv_checks_time[];
+extern const struct rv_check rv_checks_tree[];
+extern const struct rv_check rv_checks_tool[];
+extern const struct rv_check rv_checks_output[];
+extern const struct rv_check rv_checks_spawn[];
+extern const struct rv_check rv_checks_workdir[];
+extern const struct rv_check rv_checks_credentials[];
+extern const struct rv_check rv_checks_rows[];
+extern const struct rv_check rv_checks_crash[];
+extern const struct rv_check rv_checks_identity[];
+
+/* ledger */
+extern const struct rv_check rv_checks_scan[];
+extern const struct rv_check rv_checks_repair[];
+extern const struct rv_check rv_checks_append[];
+
+/* key */
+extern const struct rv_check rv_checks_key[];
+extern const struct rv_check rv_checks_canonical[];
+
+#endif

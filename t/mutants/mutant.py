@@ -1,0 +1,1360 @@
+#!/usr/bin/env python3
+"""Broken executors, one named defect each: mutant.py --list, or as an adapter: mutant.py FAULT ...
+
+A defect sits either in a method of t/adapters/careful.py, or around rv-exec's own adapter: before it
+(the request, the configuration), inside it (a wrapper of the tool) or behind it (the reply, the
+ledger).  `targets` are the checks that must turn red; `also` are checks that do so too, with the
+reason.  scripts/mutants holds every run to this table."""
+import base64
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "adapters"))
+import careful  # noqa: E402
+from careful import Failure, canonical  # noqa: E402
+
+FAULTS = {}
+
+
+def fault(targets, **also):
+    """Register a class under its name with dashes; `also` maps a check, dots as double underscores, to why."""
+    def register(cls):
+        FAULTS[cls.__name__.replace("_", "-")] = (cls, targets.split(), {k.replace("__", ".").replace("_", "-"): v for k, v in also.items()})
+        return cls
+    return register
+
+
+# ---- around rv-exec ----
+
+class Wrapper:
+    """Passes everything on."""
+    setup = None  # shell text before the tool's exec
+
+    def __init__(self):
+        self.line = None
+
+    def before(self, config, request):
+        pass
+
+    def after(self, reply):
+        return reply
+
+    def rows(self, rows):
+        return rows
+
+    def adapter(self):
+        return [os.environ.get("RV_CONFORM", "rv-conform"), "--adapter", "--"]
+
+    def ledger(self):
+        """After the run: rewrite the rows."""
+        path = self.config.get("ledger")
+        if type(self).rows is Wrapper.rows or not path or not os.path.isfile(path):
+            return
+        with open(path, "rb") as file:
+            lines = file.read().splitlines()
+        try:
+            rows = [json.loads(line) for line in lines]
+        except ValueError:
+            return
+        with open(path, "wb") as file:
+            for row in self.rows(rows):
+                file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+
+    def engine(self, data):
+        child = subprocess.Popen(self.adapter(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda n, f: self.on_signal(child, n))
+        try:
+            out = child.communicate(data)[0]
+        except BrokenPipeError:
+            out = child.stdout.read()
+        return out
+
+    def on_signal(self, child, number):
+        child.send_signal(number)
+
+    def run(self):
+        raw = sys.stdin.buffer.read()
+        self.raw = raw
+        line = json.loads(raw)
+        self.config, self.request = line["config"], line["request"]
+        was = json.dumps(line)
+        self.before(self.config, self.request)
+        if self.setup:
+            spec = [self.config["command"], *self.config.get("args", [])]
+            self.config["command"] = "/bin/sh"
+            self.config["args"] = ["-c", self.setup + '; exec "$@"', "sh", *spec]
+        if json.dumps(line) != was:
+            raw = json.dumps(line).encode()
+        out = self.engine(raw)
+        self.ledger()
+        if type(self).after is not Wrapper.after:
+            try:
+                out = json.dumps(self.after(json.loads(out))).encode() + b"\n"
+            except ValueError:
+                pass
+        sys.stdout.buffer.write(out)
+
+    def question(self, words):
+        os.execvp(self.adapter()[0], self.adapter() + words)
+
+
+def error(reply, code, message="broken"):
+    reply.pop("result", None)
+    return {**reply, "ok": False, "error": {"code": code, "message": message}}
+
+
+def code_of(reply):
+    return reply.get("error", {}).get("code")
+
+
+def outcomes(rows):
+    return [row for row in rows if row["phase"] == "outcome"]
+
+
+@fault("e1")
+class reply_of_another_tool(Wrapper):
+    """The reply names another tool."""
+    def after(self, reply):
+        return {**reply, "tool": "another"}
+
+
+@fault("e2", env__exact="the secret is a variable that was not granted")
+class secret_leaks(Wrapper):
+    """The adapter's secret is allowed through."""
+    def before(self, config, request):
+        config["allowEnv"].append("RV_CONFORM_SECRET")
+
+
+@fault("e3", env__absent="its empty variable is an allowed one")
+class allow_env_ignored(Wrapper):
+    """No variable is allowed."""
+    def before(self, config, request):
+        config["allowEnv"] = []
+
+
+@fault("e4")
+class credentials_shortened(Wrapper):
+    """Minted values lose a letter."""
+    def before(self, config, request):
+        if "credentials" in config:
+            config["credentials"] = ["/bin/sh", "-c", 'out=$("$@") || exit; printf %s "$out" | sed s/token/tokn/', "sh", *config["credentials"]]
+
+
+KEY_VARIABLE = "it looks at the same variable"
+
+
+@fault("e5", env__identity=KEY_VARIABLE, env__own_wins=KEY_VARIABLE, key__exact="the tool prints that variable")
+class key_not_in_environment(Wrapper):
+    """The tool has no RULVAR_IDEMPOTENCY_KEY."""
+    setup = "unset RULVAR_IDEMPOTENCY_KEY"
+
+
+LATE = "it bounds the same deadline"
+
+
+@fault("e6", time__term_first=LATE, time__ignores_term=LATE, time__stopped=LATE, time__traffic=LATE, time__closed_pipes=LATE, tree__timeout=LATE)
+class timeout_late(Wrapper):
+    """Every timeout comes nine seconds late."""
+    def before(self, config, request):
+        config["timeoutMs"] += 9000
+
+
+FLOOD = "it expects the same code"
+
+
+@fault("e7", cap__exact=FLOOD, row__flood=FLOOD, workdir__failures=FLOOD)
+class flood_is_exit(Wrapper):
+    """output-cap is reported as exit."""
+    def after(self, reply):
+        return error(reply, "exit") if code_of(reply) == "output-cap" else reply
+
+
+@fault("e8", stderr__tail="it reads the same message", stderr__bytes="it reads the same message")
+class message_empty(Wrapper):
+    """The message of exit has no stderr."""
+    def after(self, reply):
+        return error(reply, "exit", "failed") if code_of(reply) == "exit" else reply
+
+
+REFUSED = "it expects protocol for other output"
+
+
+@fault("e9", e12=REFUSED, protocol__trim=REFUSED, protocol__utf8=REFUSED, workdir__failures=REFUSED)
+class output_guessed(Wrapper):
+    """Unparseable output is taken as null."""
+    def after(self, reply):
+        return {**reply, "ok": True, "result": None, "error": None} if code_of(reply) == "protocol" else reply
+
+
+@fault("e10", e13="the workdir of its intent is not empty either")
+class workdir_not_empty(Wrapper):
+    """There is a file in the workdir before the tool starts."""
+    setup = ": >.lock"
+
+
+ERROR_ROW = "it expects error in the row"
+
+
+@fault("e11", e12=ERROR_ROW, exit__ledgered=ERROR_ROW, spawn__ledgered=ERROR_ROW, credentials__ledgered=ERROR_ROW, row__flood=ERROR_ROW, abort__signals=ERROR_ROW)
+class outcome_always_ok(Wrapper):
+    """Every error stands in the ledger as ok."""
+    def rows(self, rows):
+        return [{**row, "outcome": "ok"} if row.get("outcome") == "error" else row for row in rows]
+
+
+@fault("e12", exit__ledgered="it reads the same member")
+class exit_code_dropped(Wrapper):
+    """exitCode is always null."""
+    def rows(self, rows):
+        return [{**row, "exitCode": None} if row["phase"] == "outcome" else row for row in rows]
+
+
+DURING = "nothing stands in the ledger while the tool runs"
+REWRITTEN = "the ledger is written anew at the end"
+
+
+@fault("e13 append.concurrent append.waits row.no-intent", crash__workdir=DURING, crash__retry=DURING, crash__anytime=DURING,
+       credentials__after_intent=DURING, row__no_outcome=REWRITTEN, row__renamed=REWRITTEN, append__torn=REWRITTEN)
+class ledger_late(Wrapper):
+    """The ledger is read at the start and written as a whole at the end."""
+    def before(self, config, request):
+        self.path = config.get("ledger")
+        if not self.path:
+            return
+        self.old = b""
+        if os.path.isfile(self.path):
+            with open(self.path, "rb") as file:
+                self.old = file.read()
+        self.own = os.path.join(os.path.dirname(config["workdirBase"]), "own-%d.jsonl" % os.getpid())
+        config["ledger"] = self.own
+
+    def ledger(self):
+        if not self.path or not os.path.exists(self.own):
+            return
+        time.sleep(0.2)
+        try:
+            with open(self.own, "rb") as rows, open(self.path, "wb") as file:
+                file.write(self.old + rows.read())
+        except OSError:
+            pass
+
+
+@fault("crash.workdir", name__hostile="the directory is one further down")
+class intent_names_another_workdir(Wrapper):
+    """The tool runs in a directory below the workdir of the intent."""
+    setup = "if mkdir -m 700 below; then cd below; fi"
+
+
+PAIRS = "it pairs rows by attemptId"
+
+
+@fault("crash.retry", append__again=PAIRS, append__concurrent=PAIRS, row__attempts=PAIRS)
+class outcome_resolves_first_attempt(Wrapper):
+    """An outcome carries the attemptId of the key's first intent."""
+    def rows(self, rows):
+        first = {}
+        for row in rows:
+            if row["phase"] == "intent":
+                first.setdefault(row["idempotencyKey"], row["attemptId"])
+        return [{**row, "attemptId": first.get(row["idempotencyKey"], row["attemptId"])} if row["phase"] == "outcome" else row for row in rows]
+
+
+@fault("crash.anytime", crash__retry="it counts the orphan, too")
+class orphans_tidied(Wrapper):
+    """Intents without an outcome are removed."""
+    def rows(self, rows):
+        done = {row["attemptId"] for row in outcomes(rows)}
+        return [row for row in rows if row.get("attemptId") in done]
+
+
+@fault("abort.signals")
+class abort_kills(Wrapper):
+    """SIGTERM is passed on as SIGKILL."""
+    def on_signal(self, child, number):
+        child.kill()
+
+
+@fault("exit.ledgered")
+class signal_dropped(Wrapper):
+    """The signal's name is not in the row."""
+    def rows(self, rows):
+        return [{**row, "signal": None} if row["phase"] == "outcome" else row for row in rows]
+
+
+@fault("spawn.ledgered", credentials__ledgered="nothing ran there either")
+class nothing_ran_is_status_127(Wrapper):
+    """Where nothing ran the row has exitCode 127."""
+    def rows(self, rows):
+        return [{**row, "exitCode": 127} if row["phase"] == "outcome" and row["exitCode"] is None and row["signal"] is None else row for row in rows]
+
+
+@fault("credentials.ledgered")
+class failed_minting_not_ledgered(Wrapper):
+    """A dispatch without credentials leaves its intent alone."""
+    def ledger(self):
+        path = self.config.get("ledger")
+        if path and self.config.get("credentials") and os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                rows = [row for row in file if '"phase":"intent"' in row or '"exitCode":0' in row]
+            with open(path, "w", encoding="utf-8") as file:
+                file.writelines(rows)
+
+
+@fault("credentials.after-intent")
+class minted_before_the_intent(Wrapper):
+    """The credentials program runs before anything else."""
+    def before(self, config, request):
+        if config.get("credentials"):
+            done = subprocess.run(config["credentials"], input=json.dumps(request).encode() + b"\n", stdout=subprocess.PIPE, check=False)
+            status = done.returncode if done.returncode >= 0 else 1
+            config["credentials"] = ["/bin/sh", "-c", 'printf %s "$1"; exit "$2"', "sh", done.stdout.decode(), str(status)]
+
+
+@fault("row.members")
+class members_in_another_order(Wrapper):
+    """The row's members are sorted."""
+    def rows(self, rows):
+        return [dict(sorted(row.items())) for row in rows]
+
+
+@fault("row.pairing")
+class outcome_in_another_span(Wrapper):
+    """The outcome carries a spanId of its own."""
+    def rows(self, rows):
+        return [{**row, "spanId": "span-2"} if row["phase"] == "outcome" else row for row in rows]
+
+
+@fault("row.attempts append.again", crash__retry=PAIRS, append__concurrent=PAIRS)
+class one_attempt_id_for_all(Wrapper):
+    """attemptId is always the same."""
+    def rows(self, rows):
+        return [{**row, "attemptId": "00000000-0000-4000-8000-000000000000"} for row in rows]
+
+
+@fault("row.timeout")
+class timeout_ledgered_as_error(Wrapper):
+    """The outcome of a timeout is error."""
+    def rows(self, rows):
+        return [{**row, "outcome": "error"} if row.get("outcome") == "timeout" else row for row in rows]
+
+
+@fault("row.flood")
+class flood_ledgered_as_flood(Wrapper):
+    """The outcome of a flood is its code."""
+    def ledger(self):
+        self.flood = self.config.get("maxOutputBytes") == 65536
+        super().ledger()
+
+    def rows(self, rows):
+        return [{**row, "outcome": "output-cap"} if self.flood and row.get("outcome") == "error" else row for row in rows]
+
+
+@fault("row.no-intent", row__no_outcome="the reply is that of a second dispatch")
+class goes_on_without_ledger(Wrapper):
+    """Where the ledger fails the call is dispatched without one."""
+    def after(self, reply):
+        if code_of(reply) != "ledger":
+            return reply
+        line = json.loads(self.raw)
+        line["config"].pop("ledger")
+        return json.loads(self.engine(json.dumps(line).encode()))
+
+
+@fault("row.no-outcome")
+class outcome_failure_ignored(Wrapper):
+    """A failed outcome write is not in the reply."""
+    def after(self, reply):
+        return {**reply, "ok": True, "result": 1, "error": None} if code_of(reply) == "ledger" and "attemptId" in reply else reply
+
+
+@fault("row.renamed")
+class outcome_alone_removed(Wrapper):
+    """A ledger that begins with an outcome is taken for a broken one, and emptied."""
+    def rows(self, rows):
+        return [] if rows and rows[0]["phase"] == "outcome" else rows
+
+
+@fault("key.stable")
+class key_depends_on_time_zone(Wrapper):
+    """TZ goes into the key."""
+    def after(self, reply):
+        zone = os.environ.get("TZ", "") if "agentSeq" in self.request["ctx"] else ""
+        if zone and "idempotencyKey" in reply:
+            reply["idempotencyKey"] = hashlib.sha256((reply["idempotencyKey"] + zone).encode()).hexdigest()
+        return reply
+
+
+@fault("key.exact key.distinct")
+class genesis_not_in_key(Wrapper):
+    """Keys are of derivation 1, whatever the run says."""
+    def before(self, config, request):
+        if "agentSeq" in request["ctx"]:
+            request["ctx"].pop("genesis", None)
+            request["ctx"]["execKeyDerivation"] = 1
+
+
+@fault("key.both")
+class coordinates_win(Wrapper):
+    """A key beside coordinates is ignored."""
+    def before(self, config, request):
+        if "agentSeq" in request["ctx"]:
+            request["ctx"].pop("idempotencyKey", None)
+
+
+@fault("approval.binding")
+class hash_of_the_spelling(Wrapper):
+    """argsHash is of the arguments as they were spelled."""
+    def rows(self, rows):
+        args = re.search(rb'"args":(\{[^{}]*\}),"ctx"', self.raw)
+        if args:
+            digest = hashlib.sha256(args.group(1)).hexdigest()
+            rows[-2:] = [{**row, "argsHash": digest} for row in rows[-2:]]
+        return rows
+
+
+@fault("append.torn")
+class tail_terminated_whatever_it_is(Wrapper):
+    """A tail without a newline gets one."""
+    def before(self, config, request):
+        path = config.get("ledger")
+        if path and os.path.isfile(path):
+            with open(path, "r+b") as file:
+                data = file.read()
+                if data and not data.endswith(b"\n"):
+                    file.write(b"\n")
+
+
+@fault("append.interior")
+class damage_tidied(Wrapper):
+    """Lines that are no rows are removed before an append."""
+    def before(self, config, request):
+        path = config.get("ledger")
+        if not path or not os.path.isfile(path):
+            return
+        with open(path, "rb") as file:
+            lines = file.read().split(b"\n")
+        tail = lines.pop()
+        good = [line for line in lines if line.startswith(b'{"phase":"intent"') or line.startswith(b'{"phase":"outcome"')]
+        if len(good) != len(lines):
+            with open(path, "wb") as file:
+                file.write(b"".join(line + b"\n" for line in good) + tail)
+
+
+@fault("append.reader")
+class flock_for_the_dispatch(Wrapper):
+    """The ledger is locked with flock."""
+    def before(self, config, request):
+        path = config.get("ledger")
+        if not path or not os.path.isfile(path):
+            return
+        self.lock = open(path, "rb")  # noqa: SIM115  (held to the end)
+        end = time.monotonic() + 9
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                time.sleep(0.05)
+
+
+# ---- questions about ledgers and keys ----
+
+class Questions(Wrapper):
+    """Answers of the programs, changed."""
+    asks = ()
+
+    def question(self, words):
+        if words[0] not in self.asks:
+            super().question(words)
+        self.answer(words)
+
+    def ask(self, words, data=None):
+        if data is None and words[0] in ("--keys", "--canonical"):
+            data = sys.stdin.buffer.read()
+        return subprocess.run(self.adapter() + words, input=data if data is not None else b"", stdout=subprocess.PIPE, check=False)
+
+    def tell(self, out, status):
+        sys.stdout.buffer.write(out)
+        sys.stdout.flush()
+        sys.exit(status)
+
+
+def files_of(words):
+    return [word for word in words[1:] if not word.startswith("--")]
+
+
+@fault("scan.strict")
+class scan_tolerates(Questions):
+    """Every scan tolerates damage."""
+    asks = ("--scan",)
+
+    def answer(self, words):
+        done = self.ask(["--scan", "--tolerate-corrupt", *files_of(words)])
+        report = json.loads(done.stdout) if done.stdout else {}
+        self.tell(done.stdout, done.returncode if done.returncode == 5 else 1 if report.get("orphanedIntents") else 0)
+
+
+@fault("scan.report")
+class scan_drops_torn(Questions):
+    """Torn artifacts are left out of the report."""
+    asks = ("--scan",)
+
+    def answer(self, words):
+        done = self.ask(words)
+        self.tell(re.sub(rb'"tornArtifacts":\[\{.*\}\]', b'"tornArtifacts":[]', done.stdout), done.returncode)
+
+
+@fault("scan.status")
+class scan_always_alarmed(Questions):
+    """A scan without orphans ends in 1."""
+    asks = ("--scan",)
+
+    def answer(self, words):
+        done = self.ask(words)
+        self.tell(done.stdout, done.returncode or 1)
+
+
+@fault("scan.merge", scan__unreadable="the second file is not looked at")
+class scan_of_one_file(Questions):
+    """Only the first file is scanned."""
+    asks = ("--scan",)
+
+    def answer(self, words):
+        done = self.ask([word for word in words if word not in files_of(words)[1:]])
+        self.tell(done.stdout, done.returncode)
+
+
+@fault("scan.unreadable")
+class scan_passes_over_missing(Questions):
+    """A file that is not there is passed over."""
+    asks = ("--scan",)
+
+    def answer(self, words):
+        done = self.ask([word for word in words if word.startswith("--") or os.path.exists(word)])
+        self.tell(done.stdout, done.returncode)
+
+
+@fault("scan.long-line")
+class scan_with_a_line_limit(Questions):
+    """Lines of more than 1 MiB are not read."""
+    asks = ("--scan",)
+
+    def answer(self, words):
+        for path in files_of(words):
+            if os.path.exists(path) and os.path.getsize(path) > 1 << 20:
+                with open(path, "rb") as file:
+                    lines = [line for line in file.read().split(b"\n") if len(line) <= 1 << 20]
+                with open(path + ".short", "wb") as file:
+                    file.write(b"\n".join(lines))
+                words[words.index(path)] = path + ".short"
+        done = self.ask(words)
+        self.tell(done.stdout, done.returncode)
+
+
+@fault("scan.untouched")
+class scan_repairs(Questions):
+    """A scan repairs first."""
+    asks = ("--scan",)
+
+    def answer(self, words):
+        for path in files_of(words):
+            if os.path.basename(path) == "torn.jsonl":
+                os.chmod(path, 0o600)
+                self.ask(["--repair", path])
+        done = self.ask(words)
+        self.tell(done.stdout, done.returncode)
+
+
+QUARANTINE = "it looks for the quarantined tail"
+
+
+@fault("repair.vectors", lock__stale=QUARANTINE, lock__future=QUARANTINE)
+class tail_cut(Questions):
+    """A torn tail is cut off."""
+    asks = ("--repair",)
+
+    def answer(self, words):
+        done = self.ask(words)
+        if b'"quarantined"' in done.stdout and "--check" not in words:
+            for path in files_of(words):
+                with open(path, "rb") as file:
+                    lines = file.read().splitlines(keepends=True)
+                with open(path, "wb") as file:
+                    file.write(b"".join(lines[:-1]))
+        self.tell(done.stdout, done.returncode)
+
+
+@fault("repair.interior")
+class repair_removes_damage(Questions):
+    """Interior damage is removed."""
+    asks = ("--repair",)
+
+    def answer(self, words):
+        done = self.ask(words)
+        if done.returncode == 4:
+            for path in files_of(words):
+                os.truncate(path, 0)
+        self.tell(done.stdout, done.returncode)
+
+
+@fault("repair.idempotent", repair__vectors="a sound ledger grows, too")
+class repair_adds_a_newline(Questions):
+    """A sound ledger gets an empty line."""
+    asks = ("--repair",)
+
+    def answer(self, words):
+        done = self.ask(words)
+        if b'"none"' in done.stdout:
+            for path in files_of(words):
+                with open(path, "ab") as file:
+                    file.write(b"\n")
+        self.tell(done.stdout, done.returncode)
+
+
+@fault("repair.check")
+class check_repairs(Questions):
+    """--check repairs."""
+    asks = ("--repair",)
+
+    def answer(self, words):
+        done = self.ask(words)
+        if "--check" in words:
+            for path in files_of(words):
+                os.chmod(path, 0o600)
+            self.ask(["--repair", *files_of(words)])
+        self.tell(done.stdout, done.returncode)
+
+
+@fault("repair.missing")
+class repair_makes_the_file(Questions):
+    """A ledger that is not there is made."""
+    asks = ("--repair",)
+
+    def answer(self, words):
+        for path in files_of(words):
+            with open(path, "ab"):
+                pass
+        done = self.ask(words)
+        self.tell(done.stdout, done.returncode)
+
+
+@fault("lock.held")
+class foreign_lock_removed(Questions):
+    """Another writer's repair lock is removed."""
+    asks = ("--repair",)
+
+    def answer(self, words):
+        for path in files_of(words):
+            if os.path.exists(path + ".repair-lock"):
+                os.unlink(path + ".repair-lock")
+        done = self.ask(words)
+        self.tell(done.stdout, done.returncode)
+
+
+@fault("lock.stale lock.future")
+class locks_never_stale(Questions):
+    """Any repair lock refuses the repair."""
+    asks = ("--repair",)
+
+    def answer(self, words):
+        if any(os.path.exists(path + ".repair-lock") for path in files_of(words)):
+            self.tell(b"", 5)
+        done = self.ask(words)
+        self.tell(done.stdout, done.returncode)
+
+
+class Keys(Questions):
+    asks = ("--keys",)
+
+    def change(self, answers):
+        return answers
+
+    def prepare(self, lines):
+        return lines
+
+    def answer(self, words):
+        lines = sys.stdin.buffer.read().splitlines()
+        done = self.ask(words, b"".join(line + b"\n" for line in self.prepare(lines)))
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.lines = lines
+        self.tell(b"".join(json.dumps(one).encode() + b"\n" for one in self.change(answers)), done.returncode)
+
+
+@fault("keys.two", keys__derivations="an unknown derivation becomes a known one", keys__recorded="an unknown derivation becomes a known one")
+class keys_without_genesis(Keys):
+    """Every key is of derivation 1."""
+    def prepare(self, lines):
+        return [re.sub(rb'"genesis":("([^"\\]|\\.)*"),', b"", re.sub(rb'"execKeyDerivation":\d+', b'"execKeyDerivation":1', line)) for line in lines]
+
+
+@fault("keys.one")
+class old_keys_renewed(Keys):
+    """Keys of derivation 1 are hashed again."""
+    def change(self, answers):
+        return [{**one, "idempotencyKey": hashlib.sha256(one["idempotencyKey"].encode()).hexdigest()} if one.get("derivation") == 1 else one for one in answers]
+
+
+@fault("keys.args-hash")
+class args_hash_of_the_text(Keys):
+    """argsHash is of the text of args."""
+    def change(self, answers):
+        return [{**one, "argsHash": hashlib.sha256(line[line.index(b'"args":') + 7:-1]).hexdigest()} if "argsHash" in one else one
+                for one, line in zip(answers, self.lines)]
+
+
+@fault("keys.numbers")
+class overflow_is_a_request(Keys):
+    """An overflow is reported as request."""
+    def change(self, answers):
+        return [error(one, "request") if code_of(one) == "number" else one for one in answers]
+
+
+@fault("keys.derivations")
+class always_recorded(Questions):
+    """--recorded is taken for granted."""
+    asks = ("--keys",)
+
+    def answer(self, words):
+        done = self.ask(["--keys", "--recorded"])
+        self.tell(done.stdout, done.returncode)
+
+
+@fault("keys.recorded")
+class never_recorded(Questions):
+    """--recorded is ignored."""
+    asks = ("--keys",)
+
+    def answer(self, words):
+        done = self.ask(["--keys"])
+        self.tell(done.stdout, done.returncode)
+
+
+@fault("keys.bad-line")
+class stops_at_a_bad_line(Keys):
+    """Lines behind one that does not parse get no answer."""
+    def prepare(self, lines):
+        good = []
+        for line in lines:
+            good.append(line)
+            try:
+                json.loads(line)
+            except ValueError:
+                break
+        return good
+
+
+class Canonical(Questions):
+    asks = ("--canonical",)
+
+
+@fault("canonical.documents")
+class escapes_in_capitals(Canonical):
+    """Escapes are written with capital digits."""
+    def answer(self, words):
+        done = self.ask(words)
+        self.tell(re.sub(rb"\\u[0-9a-f]{4}", lambda m: b"\\u" + m.group()[2:].upper(), done.stdout), done.returncode)
+
+
+@fault("canonical.refusals", canonical__overflow="what is refused is null there, too")
+class refusals_are_null(Canonical):
+    """What is refused is null."""
+    def answer(self, words):
+        done = self.ask(words)
+        self.tell(done.stdout if done.returncode == 0 else b"null", 0)
+
+
+@fault("canonical.overflow")
+class overflow_is_null(Canonical):
+    """A number that overflows is null."""
+    def answer(self, words):
+        data = sys.stdin.buffer.read()
+        done = self.ask(words, data)
+        if re.fullmatch(rb"-?[0-9.]+e[0-9]+", data.strip()) and done.returncode != 0:
+            self.tell(b"null", 0)
+        self.tell(done.stdout, done.returncode)
+
+
+@fault("canonical.numbers", canonical__documents="some documents hold such numbers")
+class exponents_without_plus(Canonical):
+    """1e+30 is written 1e30."""
+    def answer(self, words):
+        done = self.ask(words)
+        self.tell(done.stdout.replace(b"e+", b"e"), done.returncode)
+
+
+# ---- careful.py, with one method broken ----
+
+class Careful(careful.Executor):
+    name = "careful.py, broken"
+
+
+@fault("crash.tree tree.setsid tree.double-fork tree.timeout tree.kill-all tree.kill-guard")
+class no_namespace(Careful):
+    """It claims to contain tools, and kills a process group."""
+    capabilities = ["credentials", "contain"]
+
+
+@fault("protocol.canonical", protocol__large="it counts the bytes of the input")
+class arguments_as_python_has_them(Careful):
+    """The input is json.dumps of the request's arguments."""
+    def input(self):
+        return (json.dumps({"tool": self.tool, "args": self.request["args"], "idempotencyKey": self.key}) + "\n").encode()
+
+
+@fault("protocol.null", protocol__values="its null is a result, too")
+class null_is_protocol(Careful):
+    """A result of null is refused."""
+    def admit_output(self):
+        value = super().admit_output()
+        if value is None:
+            raise Failure("protocol", "nothing")
+        return value
+
+
+@fault("protocol.trim")
+class trims_as_json_does(Careful):
+    """Only JSON's own white space is trimmed."""
+    def trim(self, text):
+        return text.strip(" \t\r\n")
+
+
+@fault("protocol.utf8")
+class output_repaired(Careful):
+    """Invalid bytes of the output become U+FFFD."""
+    def decode(self, raw):
+        return raw.decode("utf-8", "replace")
+
+
+@fault("protocol.values")
+class false_is_no_result(Careful):
+    """What is false to Python is no result."""
+    def admit_output(self):
+        value = super().admit_output()
+        return value or None
+
+
+@fault("protocol.large")
+class input_cut(Careful):
+    """Only the first 64 KiB of the input are written."""
+    def input(self):
+        return super().input()[:65536]
+
+
+@fault("protocol.deep")
+class recursion_limited(Careful):
+    """Arguments are walked with recursion."""
+    def input(self):
+        sys.setrecursionlimit(1000)
+        try:
+            json.dumps(self.request["args"])
+        finally:
+            sys.setrecursionlimit(1 << 20)
+        return super().input()
+
+
+@fault("pipe.both-ways")
+class writes_first(Careful):
+    """All the input is written before anything is read."""
+    def before_reading(self, tool, data):
+        end = time.monotonic() + 8
+        os.set_blocking(tool.stdin.fileno(), False)
+        while data and time.monotonic() < end and tool.poll() is None:
+            try:
+                data = data[os.write(tool.stdin.fileno(), data):]
+            except BlockingIOError:
+                time.sleep(0.005)
+            except BrokenPipeError:
+                data = b""
+        if data and tool.poll() is None:
+            raise Failure("timeout", "the input could not be written")
+        tool.stdin.close()
+        return None
+
+    def supervise(self, tool, data):
+        try:
+            return super().supervise(tool, data)
+        except ValueError:  # a closed stdin has no descriptor
+            return None
+
+
+@fault("pipe.unread")
+class unread_input_is_failure(Careful):
+    """A tool that does not read a large input is protocol."""
+    def broken_pipe(self, data):
+        if len(data) > 65536:
+            raise Failure("protocol", "broken pipe")
+        return b""
+
+    def is_over(self, tool, pipes):
+        over = super().is_over(tool, pipes)
+        if over and not tool.stdin.closed and len(self.request["args"].get("fill", "")) > 65536:
+            raise Failure("protocol", "unread")
+        return over
+
+
+@fault("env.exact")
+class path_passed(Careful):
+    """The tool gets PATH."""
+    def allowed(self):
+        return {"PATH": os.environ.get("PATH", ""), **super().allowed()}
+
+
+@fault("env.identity")
+class name_tidied(Careful):
+    """RULVAR_TOOL holds only safe characters."""
+    def own_variables(self):
+        return {**super().own_variables(), "RULVAR_TOOL": re.sub("[^A-Za-z0-9_.-]", "_", self.tool)}
+
+
+@fault("env.absent")
+class absent_is_empty(Careful):
+    """An allowed variable that is absent is set, and empty."""
+    def allowed(self):
+        return {name: os.environ.get(name, "") for name in self.config.get("allowEnv", [])}
+
+
+@fault("env.own-wins credentials.own-wins")
+class own_variables_first(Careful):
+    """Allowed variables and credentials come after the call's own."""
+    def environment(self):
+        return {**self.own_variables(), **self.allowed(), **self.credentials()}
+
+
+@fault("signal.mask")
+class mask_inherited(Careful):
+    """The signal mask is the caller's."""
+    def reset_mask(self):
+        pass
+
+
+@fault("signal.dispositions")
+class ignored_stays_ignored(Careful):
+    """What the caller ignored is ignored."""
+    def reset_signals(self):
+        self.reset_mask()
+
+
+@fault("privileges.none")
+class privileges_kept(Careful):
+    """no_new_privs is not set."""
+    def drop_privileges(self):
+        pass
+
+
+@fault("descriptor.leak")
+class descriptors_kept(Careful):
+    """Descriptors are not closed."""
+    close_fds = False
+
+
+@fault("session.own")
+class group_but_no_session(Careful):
+    """The tool gets a process group, and the caller's session."""
+    def new_session(self):
+        os.setpgid(0, 0)
+
+
+@fault("umask.fixed")
+class umask_inherited(Careful):
+    """The umask is the caller's."""
+    def set_umask(self):
+        pass
+
+
+@fault("time.term-first")
+class kills_at_once(Careful):
+    """A deadline is SIGKILL."""
+    def ask_to_stop(self, tool):
+        self.kill(tool, signal.SIGKILL)
+
+
+@fault("time.ignores-term", time__traffic="its tool ignores SIGTERM, too")
+class asks_only(Careful):
+    """SIGKILL comes eight seconds late."""
+    def grace(self):
+        return super().grace() + 8
+
+
+@fault("time.stopped")
+class stopped_is_over(Careful):
+    """A stopped tool is taken for one that has ended."""
+    def poll_tool(self, tool):
+        try:
+            with open("/proc/%d/stat" % tool.pid, encoding="latin-1") as file:
+                if file.read().rpartition(")")[2].split()[0] == "T":
+                    self.kill(tool, signal.SIGKILL)
+        except OSError:
+            pass
+        return super().poll_tool(tool)
+
+
+@fault("time.traffic")
+class starved_timer(Careful):
+    """As long as there is something to read the clock is not looked at."""
+    def decide(self, tool, state):
+        if self.config["maxOutputBytes"] >= 1 << 28 and time.monotonic() < state["deadline"] + 7:
+            return
+        super().decide(tool, state)
+
+
+@fault("time.closed-pipes")
+class waits_after_end_of_file(Careful):
+    """After end of file on both pipes the tool is waited for without a clock."""
+    def is_over(self, tool, pipes):
+        if not pipes:
+            try:
+                tool.wait(8)
+            except subprocess.TimeoutExpired:
+                pass
+        return super().is_over(tool, pipes)
+
+
+@fault("time.patience")
+class timeout_wraps(Careful):
+    """Timeouts are kept in a field of eleven seconds."""
+    def timeout(self):
+        return self.config["timeoutMs"] % 11000 / 1000
+
+
+@fault("time.reason", time__term_first="its tool ends in time, too")
+class late_result_counts(Careful):
+    """A tool that ends well within the grace has not timed out."""
+    def admit(self, tool, reason):
+        return super().admit(tool, None if reason == "timeout" and tool.returncode == 0 else reason)
+
+
+@fault("tree.background-pipe")
+class waits_for_end_of_file(Careful):
+    """The dispatch is over when both pipes are."""
+    def is_over(self, tool, pipes):
+        return super().is_over(tool, pipes) and (not pipes or self.config["timeoutMs"] != 15000)
+
+
+LEFT = "it leaves something running, too"
+
+
+@fault("tree.background tree.many", tree__stopped=LEFT, tree__deaf=LEFT)
+class rest_left_running(Careful):
+    """What the tool left running is left."""
+    def end_rest(self, tool):
+        pass
+
+
+@fault("tree.stopped tree.deaf")
+class rest_asked_to_stop(Careful):
+    """What the tool left running is sent SIGTERM."""
+    def end_rest(self, tool):
+        self.kill(tool, signal.SIGTERM)
+
+
+@fault("cap.exact")
+class cap_off_by_one(Careful):
+    """Exactly the cap is too much."""
+    def too_much(self):
+        return len(self.stdout) >= self.cap()
+
+
+@fault("cap.stderr")
+class stderr_capped(Careful):
+    """stderr counts against the cap."""
+    noise = 0
+
+    def keep_stderr(self):
+        self.noise = max(self.noise, 1) + len(self.stderr)
+        super().keep_stderr()
+
+    def too_much(self):
+        return super().too_much() or self.noise > 1 << 20
+
+
+@fault("stderr.tail")
+class stderr_head(Careful):
+    """The message has the beginning of stderr."""
+    def keep_stderr(self):
+        del self.stderr[4096:]
+
+    def tail(self):
+        return bytes(self.stderr).decode("utf-8", "replace")[:500]
+
+
+@fault("stderr.bytes")
+class invalid_bytes_dropped(Careful):
+    """Invalid bytes of stderr are left out."""
+    def tail(self):
+        return bytes(self.stderr).decode("utf-8", "ignore")[-500:]
+
+
+@fault("exit.lies")
+class status_124_is_timeout(Careful):
+    """Status 124 is taken for a timeout."""
+    def failed(self, status):
+        if status == 124:
+            raise Failure("timeout", "status 124")
+        super().failed(status)
+
+
+@fault("exit.signal", workdir__failures="one of its tools kills itself")
+class death_is_timeout(Careful):
+    """A death by a signal is taken for a timeout."""
+    def failed(self, status):
+        if status < 0:
+            raise Failure("timeout", "signal")
+        super().failed(status)
+
+
+@fault("spawn.missing spawn.interpreter")
+class missing_is_exit(Careful):
+    """A file that is not there is exit."""
+    def spawn_failed(self, error):
+        raise Failure("exit" if isinstance(error, FileNotFoundError) else "spawn", str(error))
+
+
+@fault("spawn.not-executable")
+class forbidden_is_exit(Careful):
+    """A file that may not be run is exit."""
+    def spawn_failed(self, error):
+        raise Failure("exit" if isinstance(error, PermissionError) else "spawn", str(error))
+
+
+@fault("spawn.no-shell")
+class shell_tried(Careful):
+    """What is no program is run by the shell."""
+    def find(self, command):
+        path = super().find(command)
+        try:
+            with open(path, "rb") as file:
+                if os.access(path, os.X_OK) and file.read(4) not in (b"\x7fELF",) and not os.path.isdir(path):
+                    file.seek(0)
+                    if file.read(2) != b"#!":
+                        self.shell = path
+                        return "/bin/sh"
+        except OSError:
+            pass
+        return path
+
+    def argv(self):
+        argv = super().argv()
+        if "/" in argv[0] and os.path.isfile(argv[0]) and self.find_shell(argv[0]):
+            return ["sh", argv[0]]
+        return argv
+
+    def find_shell(self, path):
+        with open(path, "rb") as file:
+            head = file.read(4)
+        return os.access(path, os.X_OK) and head != b"\x7fELF" and head[:2] != b"#!"
+
+    def spawn(self, workdir, env):
+        if self.argv()[0] == "sh":
+            return subprocess.Popen(self.argv(), executable="/bin/sh", cwd=workdir, env=env, preexec_fn=self.in_child,
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return super().spawn(workdir, env)
+
+
+@fault("spawn.too-long")
+class too_long_is_exit(Careful):
+    """An argument list that is too long is exit."""
+    def spawn_failed(self, error):
+        raise Failure("exit" if error.errno == 7 else "spawn", str(error))
+
+
+@fault("spawn.arguments")
+class empty_arguments_dropped(Careful):
+    """Empty arguments are left out."""
+    def argv(self):
+        return [word for word in super().argv() if word]
+
+
+@fault("name.hostile", name__long="a name of 5000 characters is no file name")
+class name_in_the_path(Careful):
+    """The workdir's name holds the tool's as it is."""
+    def workdir_name(self):
+        return "rulvar-exec-" + self.tool + "-"
+
+
+@fault("name.long")
+class name_not_shortened(Careful):
+    """The workdir's name holds all of the tool's safe characters."""
+    def workdir_name(self):
+        return "rulvar-exec-" + re.sub("[^A-Za-z0-9_-]", "_", self.tool) + "-"
+
+
+@fault("name.nul")
+class name_cut_at_nul(Careful):
+    """A name ends at its NUL."""
+    def check(self):
+        self.tool = self.tool.partition("\0")[0]
+
+
+@fault("workdir.mode")
+class workdir_for_all(Careful):
+    """The workdir's mode is 0755."""
+    def workdir_mode(self):
+        return 0o755
+
+
+@fault("workdir.name")
+class workdir_anonymous(Careful):
+    """The workdir is called tmp-XXXXXX."""
+    def workdir_name(self):
+        return "tmp-"
+
+
+ELSEWHERE = "it looks at the workdir, and refuses to work elsewhere"
+
+
+@fault("workdir.cwd", e10=ELSEWHERE, workdir__mode=ELSEWHERE, workdir__name=ELSEWHERE, workdir__failures=ELSEWHERE, workdir__forbidden=ELSEWHERE,
+       workdir__deep=ELSEWHERE, workdir__links=ELSEWHERE, workdir__swapped=ELSEWHERE, name__hostile=ELSEWHERE)
+class runs_in_root(Careful):
+    """The tool runs in the root directory."""
+    def spawn(self, workdir, env):
+        return super().spawn("/", env)
+
+
+@fault("workdir.failures")
+class workdir_kept_on_failure(Careful):
+    """After a failure the workdir stays."""
+    def clear_up(self, workdir, error):
+        if error is None:
+            self.remove(workdir)
+
+
+@fault("workdir.forbidden")
+class removal_gives_up(Careful):
+    """A directory without permissions ends the removal."""
+    def open_up(self, path, dir_fd=None):
+        if os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode & 0o700 != 0o700:
+            raise FileNotFoundError
+        return True
+
+    def clear_up(self, workdir, error):
+        try:
+            self.remove(workdir)
+        except FileNotFoundError:
+            pass
+
+
+@fault("workdir.deep")
+class removal_by_whole_paths(Careful):
+    """Files are removed by their whole paths."""
+    def remove(self, path):
+        if os.path.islink(path):
+            os.unlink(path)
+            return
+        todo = [path]
+        while todo:
+            top = todo[-1]
+            try:
+                os.chmod(top, 0o700)
+                entries = [os.path.join(top, entry) for entry in os.listdir(top)]
+                below = [entry for entry in entries if os.path.isdir(entry) and not os.path.islink(entry)]
+                for entry in entries:
+                    if entry not in below:
+                        os.unlink(entry)
+                if below:
+                    todo.extend(below)
+                    continue
+                os.rmdir(top)
+            except OSError:
+                return
+            todo.pop()
+
+
+@fault("workdir.links")
+class removal_follows_links(Careful):
+    """What a link in the workdir points at is removed with it (never beyond this trial's directory)."""
+    def remove(self, path):
+        trial = os.path.dirname(self.config["workdirBase"]) + "/"
+        if not os.path.islink(path):
+            for entry in os.listdir(path):
+                link = os.path.join(path, entry)
+                target = os.path.realpath(link)
+                if os.path.islink(link) and target.startswith(trial) and os.path.isdir(target):
+                    shutil.rmtree(target)
+        super().remove(path)
+
+
+@fault("workdir.swapped")
+class removal_follows_the_workdir(Careful):
+    """The workdir's name is resolved before it is removed (never beyond this trial's directory)."""
+    def remove(self, path):
+        target = os.path.realpath(path)
+        if os.path.islink(path) and target.startswith(os.path.dirname(self.config["workdirBase"]) + "/"):
+            shutil.rmtree(target)
+            os.unlink(path)
+        else:
+            super().remove(path)
+
+
+@fault("credentials.fresh")
+class credentials_kept(Careful):
+    """The first credentials are used again."""
+    def mint(self):
+        store = os.path.join(os.path.dirname(self.config["workdirBase"]), "kept")
+        if not os.path.exists(store):
+            with open(store, "wb") as file:
+                file.write(super().mint())
+        with open(store, "rb") as file:
+            return file.read()
+
+
+@fault("credentials.request")
+class minted_blindly(Careful):
+    """The credentials program reads nothing."""
+    def mint_input(self):
+        return b""
+
+
+@fault("credentials.failure")
+class failed_minting_ignored(Careful):
+    """The credentials program's status is not looked at, nor that it said nothing."""
+    def check_mint(self, done):
+        pass
+
+
+@fault("credentials.shape")
+class credentials_coerced(Careful):
+    """Whatever is in the object is made a string."""
+    def admit_credentials(self, value):
+        return {name: str(text) for name, text in value.items()} if isinstance(value, dict) and not {"A=B"} & set(value) and \
+            "\0" not in "".join(map(str, value.values())) else super().admit_credentials(value)
+
+
+@fault("credentials.nowhere")
+class environment_in_the_reply(Careful):
+    """The reply holds the tool's environment."""
+    seen = None
+
+    def environment(self):
+        self.seen = super().environment()
+        return self.seen
+
+    def reply(self):
+        return {**super().reply(), "environment": self.seen}
+
+
+def main():
+    if sys.argv[1:] == ["--list"]:
+        for name, (cls, targets, also) in FAULTS.items():
+            print(json.dumps({"name": name, "defect": cls.__doc__, "targets": targets, "also": also}))
+        return
+    cls = FAULTS[sys.argv[1]][0]
+    words = sys.argv[2:]
+    if issubclass(cls, careful.Executor):
+        careful.serve(cls)
+    elif words:
+        cls().question(words)
+    else:
+        cls().run()
+
+
+if __name__ == "__main__":
+    main()
