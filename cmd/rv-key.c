@@ -55,16 +55,17 @@ static const struct rv_option table[] = {
 	  "its arguments from a file; - is standard input", 0, 0, NULL },
 	{ "strict", 0, RV_OPT_FLAG, AT(strict), RV_UNSEEN, NULL,
 	  "refuse duplicate members, lone surrogates, and integers\nthat a double does not hold", 0, 0, NULL },
-	{ "stream", 0, RV_OPT_FLAG, AT(stream), RV_UNSEEN, NULL, "read calls from standard input, one a line", 0, 0,
-	  NULL },
-	{ "recorded", 0, RV_OPT_FLAG, AT(recorded), RV_UNSEEN, NULL,
-	  "the lines are of recorded runs: without execKeyDerivation\nthey are derivation 1, a genesis beside 1 is ignored",
+	{ "stream", 0, RV_OPT_FLAG, AT(stream), RV_UNSEEN, NULL, "read calls from standard input, one a line",
 	  0, 0, NULL },
+	{ "recorded", 0, RV_OPT_FLAG, AT(recorded), RV_UNSEEN, NULL,
+	  "the lines are of recorded runs: without execKeyDerivation\n"
+	  "they are derivation 1, a genesis beside 1 is ignored", 0, 0, NULL },
 	{ "threads", 0, RV_OPT_INTEGER, AT(threads), AT(threads_given), "N",
 	  "use so many threads for --stream; the order stays", 1, MOST_THREADS, NULL },
-	{ "args-hash", 0, RV_OPT_FLAG, AT(args_hash), RV_UNSEEN, NULL, "print the hash of one JSON document", 0, 0, NULL },
-	{ "canonical", 0, RV_OPT_FLAG, AT(canonical), RV_UNSEEN, NULL, "print the canonical form of one JSON document", 0,
-	  0, NULL },
+	{ "args-hash", 0, RV_OPT_FLAG, AT(args_hash), RV_UNSEEN, NULL, "print the hash of one JSON document",
+	  0, 0, NULL },
+	{ "canonical", 0, RV_OPT_FLAG, AT(canonical), RV_UNSEEN, NULL,
+	  "print the canonical form of one JSON document", 0, 0, NULL },
 };
 
 static const char *const usage[] = {
@@ -173,11 +174,12 @@ static int canonical_of(const struct options *o, const char *text, size_t len, c
 
 static int canonical_of_file(const struct options *o, const char *path, struct rv_buffer *out, struct rv_error *err)
 {
+	const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
 	struct rv_buffer text = RV_BUFFER_INIT;
 	int result = rv_io_read_file(path, &text, err);
 
 	if (result == 0)
-		result = canonical_of(o, text.data, text.len, strcmp(path, "-") == 0 ? "standard input" : path, out, err);
+		result = canonical_of(o, text.data, text.len, name, out, err);
 	rv_buffer_release(&text);
 	return result;
 }

@@ -8,11 +8,13 @@
 #include "lib/cli/cli.h"
 #include "lib/ledger/report.h"
 
-enum format { FORMAT_ORPHANS, FORMAT_TABLE, FORMAT_REPORT, FORMAT_SUMMARY };
+enum format { FORMAT_ORPHANS, FORMAT_TABLE, FORMAT_REPORT, FORMAT_KEYS, FORMAT_SUMMARY };
 
 struct options {
 	int format; /* -1: by what standard output is */
 	bool tolerate;
+	const char *approvals;
+	const char *decisions;
 	struct rv_strings tools, run_ids, keys, attempts, states;
 	const char *since;
 	const char *until;
@@ -23,8 +25,10 @@ struct options {
 #define AT(member) offsetof(struct options, member)
 
 static const struct rv_option options[] = {
-	{ "format", 0, RV_OPT_CHOICE, AT(format), RV_UNSEEN, NULL, "what to print (orphans, on a terminal table)", 0, 0, "orphans|table|report|summary" },
+	{ "format", 0, RV_OPT_CHOICE, AT(format), RV_UNSEEN, NULL, "what to print (orphans, on a terminal table)", 0, 0, "orphans|table|report|keys|summary" },
 	{ "tolerate-corrupt", 0, RV_OPT_FLAG, AT(tolerate), RV_UNSEEN, NULL, "go on past damage and report it as data, for triage", 0, 0, NULL },
+	{ "approvals", 0, RV_OPT_STRING, AT(approvals), RV_UNSEEN, "FILE", "show instead which attempts these approvals do not cover", 0, 0, NULL },
+	{ "decisions", 0, RV_OPT_STRING, AT(decisions), RV_UNSEEN, "FILE", "leave out what an operator has decided", 0, 0, NULL },
 	{ "tool", 0, RV_OPT_LIST, AT(tools), RV_UNSEEN, "NAME", "show only what is of this tool; repeatable, as all filters", 0, 0, NULL },
 	{ "run-id", 0, RV_OPT_LIST, AT(run_ids), RV_UNSEEN, "ID", "only of this run", 0, 0, NULL },
 	{ "key", 0, RV_OPT_LIST, AT(keys), RV_UNSEEN, "KEY", "only of this idempotency key", 0, 0, NULL },
@@ -36,14 +40,16 @@ static const struct rv_option options[] = {
 };
 
 static const char *const usage[] = {
-	"[--format FORMAT] [filter ...] [--tolerate-corrupt] FILE ...",
+	"[--format FORMAT] [filter ...] [--tolerate-corrupt] [--decisions FILE] FILE ...",
+	"--approvals FILE [filter ...] [--tolerate-corrupt] [--decisions FILE] FILE ...",
 	NULL,
 };
 
 static const char *const statuses[] = {
 	"0  no orphan; an attempt that is running is none",
-	"1  there are orphans, or attempts of unknown state, or tolerated damage",
+	"1  there are orphans, attempts of unknown state or without approval, or tolerated damage",
 	"2  the command line is wrong",
+	"3  a file of decisions or approvals is refused",
 	"4  a ledger is corrupt, and nothing was concluded",
 	"5  a file could not be read, or the system failed",
 	NULL,
@@ -109,17 +115,24 @@ static void say_place(const struct rv_view *view, const struct rv_place *place, 
 		   (unsigned long long)place->offset, what);
 }
 
-static void say_damage(const struct rv_view *view)
+/* Name each corrupt line; returns how many of them nobody has decided about. */
+static size_t say_damage(const struct rv_view *view)
 {
+	size_t undecided = 0;
+
 	for (size_t i = 0; i < view->scan.damage_count; i++) {
 		const struct rv_damage *damage = &view->scan.damage[i];
 		char hex[RV_SHA256_HEX];
 		char what[160];
 
+		if (damage->decided)
+			continue;
 		rv_hex(damage->sha256, RV_SHA256_SIZE, hex);
 		(void)snprintf(what, sizeof what, "sha256 %s: %s", hex, damage->reason);
 		say_place(view, &damage->place, what);
+		undecided++;
 	}
+	return undecided;
 }
 
 static void say_tails(const struct rv_view *view)
@@ -132,59 +145,138 @@ static void say_tails(const struct rv_view *view)
 	}
 }
 
-static int print(struct rv_view *view, const struct rv_filter *filter, int format, struct rv_error *err)
+/* One run: what was asked for, and what it is asked of. */
+struct job {
+	const struct options *values;
+	int format;
+	struct rv_filter filter;
+	struct rv_approvals approvals;
+	struct rv_decisions decisions;
+	struct rv_view view;
+};
+
+static int print(struct job *job, struct rv_error *err)
 {
-	static int (*const writers[])(struct rv_view *, const struct rv_filter *, const struct rv_sink *,
-				      struct rv_error *) = {
-		[FORMAT_ORPHANS] = rv_report_orphans,
-		[FORMAT_TABLE] = rv_report_table,
-		[FORMAT_REPORT] = rv_report_whole,
-		[FORMAT_SUMMARY] = rv_report_summary,
-	};
 	struct rv_sink sink = { .write = sink_write, .context = NULL };
 
-	return writers[format](view, filter, &sink, err);
+	switch ((enum format)job->format) {
+	case FORMAT_ORPHANS:
+		return rv_report_orphans(&job->view, &job->filter, &sink, err);
+	case FORMAT_TABLE:
+		return rv_report_table(&job->view, &job->filter, &sink, err);
+	case FORMAT_REPORT:
+		return rv_report_whole(&job->view, &job->filter, job->values->decisions != NULL ? &job->decisions : NULL, &sink,
+				       err);
+	case FORMAT_KEYS:
+		return rv_report_keys(&job->view, &job->filter, &sink, err);
+	case FORMAT_SUMMARY:
+		return rv_report_summary(&job->view, &job->filter, &sink, err);
+	}
+	return -1;
 }
 
-static int answer(struct rv_view *view, const struct rv_filter *filter, const struct options *values, int format)
+/* An error of a report, unless it is the one of standard output, which is said already. */
+static int fail(const struct rv_error *err)
+{
+	return rv_cli_end(RV_EXIT_DONE) != RV_EXIT_DONE ? RV_EXIT_SYSTEM : rv_cli_fail(err);
+}
+
+static int answer_approvals(struct job *job, bool *found)
+{
+	struct rv_sink sink = { .write = sink_write, .context = NULL };
+	struct rv_error err = RV_ERROR_INIT;
+	uint64_t unapproved;
+
+	if (rv_report_approvals(&job->view, &job->filter, &job->approvals, &sink, &unapproved, &err) != 0)
+		return fail(&err);
+	*found = unapproved > 0;
+	return RV_EXIT_DONE;
+}
+
+static int answer_orphans(struct job *job, bool *found)
 {
 	struct rv_error err = RV_ERROR_INIT;
 	struct rv_report_counts counts;
-	bool found;
 
-	say_damage(view);
-	if (view->scan.damage_count > 0 && !values->tolerate)
-		return RV_EXIT_CORRUPT;
-	say_tails(view);
-	if (rv_report_count(view, filter, &counts, &err) != 0 || print(view, filter, format, &err) != 0)
-		return rv_cli_end(RV_EXIT_DONE) != RV_EXIT_DONE ? RV_EXIT_SYSTEM : rv_cli_fail(&err);
-	found = counts.shown[RV_STATE_ORPHAN] + counts.shown[RV_STATE_UNKNOWN] > 0;
+	if (rv_report_count(&job->view, &job->filter, &counts, &err) != 0 || print(job, &err) != 0)
+		return fail(&err);
+	*found = counts.shown[RV_STATE_ORPHAN] + counts.shown[RV_STATE_UNKNOWN] > 0;
 	if (counts.hidden > 0)
 		rv_cli_say("%llu more outside the filters without an outcome", (unsigned long long)counts.hidden);
-	if (found && format == FORMAT_TABLE)
+	if (*found && job->format == FORMAT_TABLE)
 		rv_cli_say("look each key up with the provider of its effect before any retry: rv-ledger-scan(1)");
-	return found || view->scan.damage_count > 0 ? RV_EXIT_NEEDS_SOMEONE : RV_EXIT_DONE;
+	return RV_EXIT_DONE;
 }
 
-static int scan(const struct options *values, char **paths, int count)
+static int answer(struct job *job)
 {
 	struct rv_error err = RV_ERROR_INIT;
-	struct rv_filter filter;
-	struct rv_view view;
-	int format = values->format;
+	size_t damage;
+	bool found = false;
+	int status;
+
+	if (job->values->decisions != NULL && rv_decisions_apply(&job->decisions, &job->view, &err) != 0)
+		return rv_cli_fail(&err);
+	damage = say_damage(&job->view);
+	if (damage > 0 && !job->values->tolerate)
+		return RV_EXIT_CORRUPT;
+	say_tails(&job->view);
+	status = job->values->approvals != NULL ? answer_approvals(job, &found) : answer_orphans(job, &found);
+	if (status != RV_EXIT_DONE)
+		return status;
+	return found || damage > 0 ? RV_EXIT_NEEDS_SOMEONE : RV_EXIT_DONE;
+}
+
+/* The operator's files first: they are small, and a refused one must not cost a long scan. */
+static int scan(struct job *job, char **paths, int count)
+{
+	const struct options *values = job->values;
+	struct rv_error err = RV_ERROR_INIT;
+	bool keep_all = values->approvals != NULL || (job->format != FORMAT_ORPHANS && job->format != FORMAT_TABLE);
+	int status;
+
+	if (values->approvals != NULL && rv_approvals_load(&job->approvals, values->approvals, &err) != 0)
+		return rv_cli_fail(&err);
+	if (values->decisions != NULL && rv_decisions_load(&job->decisions, values->decisions, &err) != 0)
+		return rv_cli_fail(&err);
+	if (rv_view_open(&job->view, (const char *const *)paths, (size_t)count, keep_all, &err) != 0)
+		return rv_cli_fail(&err);
+	status = answer(job);
+	rv_view_close(&job->view);
+	return status;
+}
+
+/* A second reader of it would find it empty, which is a smaller answer. */
+static int count_stdin(const struct options *values, char **paths, int count)
+{
+	int readers = 0;
+
+	readers += values->approvals != NULL && strcmp(values->approvals, "-") == 0;
+	readers += values->decisions != NULL && strcmp(values->decisions, "-") == 0;
+	for (int i = 0; i < count; i++)
+		readers += strcmp(paths[i], "-") == 0;
+	return readers;
+}
+
+static int run(const struct options *values, char **paths, int count)
+{
+	struct rv_error err = RV_ERROR_INIT;
+	struct job job = { .values = values, .format = values->format };
 	int status;
 
 	if (count == 0)
 		return rv_cli_usage("no ledger was named");
-	if (make_filter(values, &filter, &err) != 0)
+	if (count_stdin(values, paths, count) > 1)
+		return rv_cli_usage("standard input can be read once only");
+	if (values->approvals != NULL && values->format >= 0)
+		return rv_cli_usage("--approvals has a format of its own");
+	if (make_filter(values, &job.filter, &err) != 0)
 		return rv_cli_usage("%s", err.message);
-	if (format < 0)
-		format = isatty(STDOUT_FILENO) == 1 ? FORMAT_TABLE : FORMAT_ORPHANS;
-	if (rv_view_open(&view, (const char *const *)paths, (size_t)count,
-			 format == FORMAT_REPORT || format == FORMAT_SUMMARY, &err) != 0)
-		return rv_cli_fail(&err);
-	status = answer(&view, &filter, values, format);
-	rv_view_close(&view);
+	if (job.format < 0)
+		job.format = isatty(STDOUT_FILENO) == 1 ? FORMAT_TABLE : FORMAT_ORPHANS;
+	status = scan(&job, paths, count);
+	rv_approvals_release(&job.approvals);
+	rv_decisions_release(&job.decisions);
 	return status;
 }
 
@@ -204,7 +296,7 @@ int main(int argc, char **argv)
 
 	rv_cli_start("rv-ledger-scan");
 	if (rv_cli_parse(&program, argc, argv, &values, &operand, &status) == 0)
-		status = scan(&values, argv + operand, argc - operand);
+		status = run(&values, argv + operand, argc - operand);
 	release(&values);
 	return rv_cli_end(status);
 }

@@ -12,7 +12,7 @@ setup() {
 	chmod +x charge send mint-token sum
 	echo '{"invoice":"2026-0412","cents":1999}' >invoice.json
 	echo '{"to":"someone@example.org"}' >letter.json
-	echo '{"tool":"charge","args":{"invoice":"2026-0413"},"ctx":{"runId":"r","idempotencyKey":"k"}}' >requests.jsonl
+	echo '{"tool":"charge","args":{"invoice":1},"ctx":{"runId":"r","idempotencyKey":"k1"}}' >requests.jsonl
 	rv-key --new-run mail.run
 	: >effects.jsonl
 	: >effects.w1.jsonl

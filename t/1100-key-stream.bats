@@ -159,6 +159,7 @@ key_of() {
 }
 
 @test "memory stays bounded on a long stream" {
+	rv_need own-memory
 	rv_need perl
 	perl -e 'print qq({"runId":"r","agentSeq":1,"ordinal":2,"tool":"x","args":{"n":[1,2,3]}}\n) x 300000' >in
 	(ulimit -v 65536 && rv-key --stream <in) | tail -n 1 >last

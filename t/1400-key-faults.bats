@@ -82,6 +82,7 @@ invocation='{"runId":"r","agentSeq":1,"ordinal":2,"tool":"x","args":{}}'
 }
 
 @test "too little memory is said, at every limit" {
+	rv_need own-memory
 	rv_need perl
 	{
 		perl -e 'print "{\"runId\":\"r\",\"agentSeq\":1,\"ordinal\":2,\"tool\":\"x\",\"args\":", "[" x 300000, "\"", "\\n" x 300000, "\"", "]" x 300000, "}\n"'

@@ -179,6 +179,11 @@ assert message.split(": ", 1)[1] == tail, ascii(message)'
 	done
 }
 
+@test "a NUL does not end the message" {
+	rv_fails 1 x --json -- /bin/sh -c 'printf "before\0after" >&2; exit 1' >reply 2>stderr
+	[[ $(member error.message <reply) == *before*after ]]
+}
+
 @test "a tool's control bytes do not reach a terminal" {
 	tool rude <<-'TOOL'
 		#!/bin/sh

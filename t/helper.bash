@@ -70,6 +70,7 @@ rv_have() {
 	userns-user) rv_as_user unshare --user --map-root-user --pid --fork true ;;
 	strace) strace -f -o /dev/null true ;;
 	tmpfs) [ "$(id -u)" -eq 0 ] && unshare --mount sh -c 'mount -t tmpfs -o size=64k none /mnt' ;;
+	own-memory) [ -z "${RV_SANITIZED:-}" ] ;; # a limit on memory means the program's, not a sanitizer's
 	proc-environ) [ -r /proc/self/environ ] ;;
 	full) [ -c /dev/full ] ;;
 	*) command -v "$1" ;;
@@ -83,7 +84,11 @@ rv_need() {
 	local facility
 
 	for facility; do
-		rv_have "$facility" && continue
+		if rv_have "$facility"; then
+			# A traced program cannot look for its leaks.
+			[ "$facility" != strace ] || export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
+			continue
+		fi
 		case " ${RV_WITHOUT:-} " in
 		*" $facility "*) skip "this run is without $facility" ;;
 		esac

@@ -44,7 +44,10 @@ struct batch {
 /* 1 there is input (or its end), 0 stopped. */
 static int wait_for_input(const struct shared *shared)
 {
-	struct pollfd fds[2] = { { .fd = shared->pump->fd, .events = POLLIN }, { .fd = shared->stop_fd, .events = POLLIN } };
+	struct pollfd fds[2] = {
+		{ .fd = shared->pump->fd, .events = POLLIN },
+		{ .fd = shared->stop_fd, .events = POLLIN },
+	};
 
 	if (shared->stop_fd < 0)
 		return 1;

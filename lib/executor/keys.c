@@ -81,7 +81,8 @@ static int answer_line(struct worker *worker, struct rv_span line, struct answer
 		[TOOL] = RV_SPAN_INIT(RV_NAME_TOOL),
 		[ARGS] = RV_SPAN_INIT(RV_NAME_ARGS),
 	};
-	const struct rv_json_node *root = rv_json_parse(worker->doc, line.data, line.len, worker->shared->stream->json_flags, err);
+	unsigned flags = worker->shared->stream->json_flags;
+	const struct rv_json_node *root = rv_json_parse(worker->doc, line.data, line.len, flags, err);
 	const struct rv_json_node *found[MEMBERS];
 	struct rv_key_input input;
 

@@ -18,7 +18,15 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 
-enum rv_json_type { RV_JSON_NULL, RV_JSON_FALSE, RV_JSON_TRUE, RV_JSON_NUMBER, RV_JSON_STRING, RV_JSON_ARRAY, RV_JSON_OBJECT };
+enum rv_json_type {
+	RV_JSON_NULL,
+	RV_JSON_FALSE,
+	RV_JSON_TRUE,
+	RV_JSON_NUMBER,
+	RV_JSON_STRING,
+	RV_JSON_ARRAY,
+	RV_JSON_OBJECT
+};
 
 struct rv_json_node;
 struct rv_json_doc;

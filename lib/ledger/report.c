@@ -3,44 +3,9 @@
 #include "lib/base/cleanup.h"
 #include "lib/json/write.h"
 #include "lib/ledger/names.h"
+#include "lib/ledger/output.h"
 
-#define FLUSH_BYTES 65536
-
-/* A piece of output on its way to the sink. */
-struct writer {
-	struct rv_view *view;
-	const struct rv_filter *filter;
-	const struct rv_sink *sink;
-	struct rv_buffer text;
-};
-
-static struct writer writer_of(struct rv_view *view, const struct rv_filter *filter, const struct rv_sink *sink)
-{
-	return (struct writer){ .view = view, .filter = filter, .sink = sink, .text = RV_BUFFER_INIT };
-}
-
-static int flush(struct writer *writer, size_t least, struct rv_error *err)
-{
-	if (rv_buffer_check(&writer->text, err) != 0)
-		return -1;
-	if (writer->text.len < least || writer->text.len == 0)
-		return 0;
-	if (writer->sink->write(writer->sink->context, writer->text.data, writer->text.len) != 0)
-		return rv_error_set(err, RV_E_IO, 0, "output");
-	rv_buffer_clear(&writer->text);
-	return 0;
-}
-
-static int end(struct writer *writer, int result, struct rv_error *err)
-{
-	if (result == 0)
-		result = flush(writer, 0, err);
-	rv_buffer_release(&writer->text);
-	return result;
-}
-
-/* The orphan's row, if it is to be shown. */
-static int shown_orphan(struct rv_view *view, const struct rv_filter *filter, const struct rv_orphan *orphan,
+int rv_report_shown_orphan(struct rv_view *view, const struct rv_filter *filter, const struct rv_orphan *orphan,
 			struct rv_row *row, bool *shown, struct rv_error *err)
 {
 	*shown = false;
@@ -61,7 +26,7 @@ int rv_report_count(struct rv_view *view, const struct rv_filter *filter, struct
 		struct rv_row row;
 		bool shown;
 
-		if (shown_orphan(view, filter, orphan, &row, &shown, err) != 0)
+		if (rv_report_shown_orphan(view, filter, orphan, &row, &shown, err) != 0)
 			return -1;
 		if (shown)
 			counts->shown[orphan->state]++;
@@ -71,35 +36,30 @@ int rv_report_count(struct rv_view *view, const struct rv_filter *filter, struct
 	return 0;
 }
 
-static int add_orphan(struct writer *writer, const struct rv_orphan *orphan, const struct rv_row *row,
+static int add_orphan(struct rv_output *output, const struct rv_orphan *orphan, const struct rv_row *row,
 		      struct rv_error *err)
 {
-	const struct rv_place *place = &writer->view->scan.intents.items[orphan->intent];
-	struct rv_buffer *out = &writer->text;
+	const struct rv_place *place = &output->view->scan.intents.items[orphan->intent];
+	struct rv_buffer *out = &output->text;
 
 	rv_buffer_add_byte(out, '{');
 	if (rv_row_add_members(row, true, out, err) != 0)
 		return -1;
-	rv_json_add_name(out, "at");
-	rv_buffer_add_byte(out, '{');
-	rv_json_member_string(out, "file", writer->view->sources[place->file].path);
-	rv_json_member_int(out, "line", (int64_t)place->line);
-	rv_json_member_int(out, "offset", (int64_t)place->offset);
-	rv_buffer_add_byte(out, '}');
+	rv_output_add_at(output, place);
 	rv_json_member_string(out, "state", rv_state_name(orphan->state));
 	rv_buffer_add_string(out, "}\n");
-	return flush(writer, FLUSH_BYTES, err);
+	return rv_output_flush(output, err);
 }
 
-static int add_orphans(struct writer *writer, struct rv_error *err)
+static int add_orphans(struct rv_output *output, struct rv_error *err)
 {
-	for (size_t i = 0; i < writer->view->orphan_count; i++) {
+	for (size_t i = 0; i < output->view->orphan_count; i++) {
 		struct rv_row row;
 		bool shown;
 
-		if (shown_orphan(writer->view, writer->filter, &writer->view->orphans[i], &row, &shown, err) != 0)
+		if (rv_report_shown_orphan(output->view, output->filter, &output->view->orphans[i], &row, &shown, err) != 0)
 			return -1;
-		if (shown && add_orphan(writer, &writer->view->orphans[i], &row, err) != 0)
+		if (shown && add_orphan(output, &output->view->orphans[i], &row, err) != 0)
 			return -1;
 	}
 	return 0;
@@ -108,9 +68,9 @@ static int add_orphans(struct writer *writer, struct rv_error *err)
 int rv_report_orphans(struct rv_view *view, const struct rv_filter *filter, const struct rv_sink *sink,
 		      struct rv_error *err)
 {
-	struct writer writer = writer_of(view, filter, sink);
+	struct rv_output output = rv_output_of(view, filter, sink);
 
-	return end(&writer, add_orphans(&writer, err), err);
+	return rv_output_end(&output, add_orphans(&output, err), err);
 }
 
 /* A comma between elements: after anything but the bracket that opened the array. */
@@ -121,151 +81,171 @@ static void begin_element(struct rv_buffer *out, size_t *count)
 	rv_buffer_add_byte(out, '{');
 }
 
-static void begin_array(struct writer *writer, const char *name)
+static void begin_array(struct rv_output *output, const char *name)
 {
-	rv_json_add_name(&writer->text, name);
-	rv_buffer_add_byte(&writer->text, '[');
+	rv_json_add_name(&output->text, name);
+	rv_buffer_add_byte(&output->text, '[');
 }
 
-static int end_array(struct writer *writer, struct rv_error *err)
+static int end_array(struct rv_output *output, struct rv_error *err)
 {
-	rv_buffer_add_byte(&writer->text, ']');
-	return rv_buffer_check(&writer->text, err);
+	rv_buffer_add_byte(&output->text, ']');
+	return rv_buffer_check(&output->text, err);
 }
 
-static void add_file(struct writer *writer, const struct rv_place *place)
+static void add_file(struct rv_output *output, const struct rv_place *place)
 {
-	if (writer->view->source_count > 1)
-		rv_json_member_string(&writer->text, "file", writer->view->sources[place->file].path);
+	if (output->view->source_count > 1)
+		rv_json_member_string(&output->text, "file", output->view->sources[place->file].path);
 }
 
-static int add_rows(struct writer *writer, const char *name, const struct rv_places *places, struct rv_error *err)
+static int add_rows(struct rv_output *output, const char *name, const struct rv_places *places, struct rv_error *err)
 {
 	size_t count = 0;
 
-	begin_array(writer, name);
+	begin_array(output, name);
 	for (size_t i = 0; i < places->count; i++) {
 		const struct rv_place *place = &places->items[i];
 		struct rv_row row;
 
-		if (rv_view_row(writer->view, place, &row, err) != 0)
+		if (rv_view_row(output->view, place, &row, err) != 0)
 			return -1;
-		if (row.phase != RV_PHASE_TORN && !rv_filter_matches_row(writer->filter, &row, writer->view->now_ms))
+		if (row.phase != RV_PHASE_TORN && !rv_filter_matches_row(output->filter, &row, output->view->now_ms))
 			continue;
-		begin_element(&writer->text, &count);
-		if (rv_row_add_members(&row, false, &writer->text, err) != 0)
+		begin_element(&output->text, &count);
+		if (rv_row_add_members(&row, false, &output->text, err) != 0)
 			return -1;
 		if (row.phase == RV_PHASE_TORN)
-			add_file(writer, place);
-		rv_buffer_add_byte(&writer->text, '}');
-		if (flush(writer, FLUSH_BYTES, err) != 0)
+			add_file(output, place);
+		rv_buffer_add_byte(&output->text, '}');
+		if (rv_output_flush(output, err) != 0)
 			return -1;
 	}
-	return end_array(writer, err);
+	return end_array(output, err);
 }
 
-static int add_orphaned(struct writer *writer, struct rv_error *err)
+static int add_orphaned(struct rv_output *output, struct rv_error *err)
 {
 	size_t count = 0;
 
-	begin_array(writer, "orphanedIntents");
-	for (size_t i = 0; i < writer->view->orphan_count; i++) {
+	begin_array(output, "orphanedIntents");
+	for (size_t i = 0; i < output->view->orphan_count; i++) {
 		struct rv_row row;
 		bool shown;
 
-		if (shown_orphan(writer->view, writer->filter, &writer->view->orphans[i], &row, &shown, err) != 0)
+		if (rv_report_shown_orphan(output->view, output->filter, &output->view->orphans[i], &row, &shown, err) != 0)
 			return -1;
 		if (!shown)
 			continue;
-		begin_element(&writer->text, &count);
-		if (rv_row_add_members(&row, false, &writer->text, err) != 0)
+		begin_element(&output->text, &count);
+		if (rv_row_add_members(&row, false, &output->text, err) != 0)
 			return -1;
-		rv_buffer_add_byte(&writer->text, '}');
-		if (flush(writer, FLUSH_BYTES, err) != 0)
+		rv_buffer_add_byte(&output->text, '}');
+		if (rv_output_flush(output, err) != 0)
 			return -1;
 	}
-	return end_array(writer, err);
+	return end_array(output, err);
 }
 
-static int add_preview(struct writer *writer, const struct rv_place *place, struct rv_error *err)
+static int add_preview(struct rv_output *output, const struct rv_place *place, struct rv_error *err)
 {
 	rv_auto_buffer struct rv_buffer preview = RV_BUFFER_INIT;
 
-	if (rv_view_preview(writer->view, place, &preview, err) != 0)
+	if (rv_view_preview(output->view, place, &preview, err) != 0)
 		return -1;
-	rv_json_member_span(&writer->text, "preview", (struct rv_span){ preview.data, preview.len });
+	rv_json_member_span(&output->text, "preview", (struct rv_span){ preview.data, preview.len });
 	return 0;
 }
 
-static int add_corrupt(struct writer *writer, struct rv_error *err)
+static int add_corrupt(struct rv_output *output, struct rv_error *err)
 {
-	const struct rv_scan *scan = &writer->view->scan;
+	const struct rv_scan *scan = &output->view->scan;
 	size_t count = 0;
 
-	begin_array(writer, "corrupt");
+	begin_array(output, "corrupt");
 	for (size_t i = 0; i < scan->damage_count; i++) {
 		const struct rv_place *place = &scan->damage[i].place;
 		char hex[RV_SHA256_HEX];
 
 		rv_hex(scan->damage[i].sha256, RV_SHA256_SIZE, hex);
-		begin_element(&writer->text, &count);
-		add_file(writer, place);
-		rv_json_member_int(&writer->text, "line", (int64_t)place->line);
-		rv_json_member_int(&writer->text, "offset", (int64_t)place->offset);
-		rv_json_member_string(&writer->text, RV_NAME_SHA256, hex);
-		if (add_preview(writer, place, err) != 0)
+		begin_element(&output->text, &count);
+		add_file(output, place);
+		rv_json_member_int(&output->text, "line", (int64_t)place->line);
+		rv_json_member_int(&output->text, "offset", (int64_t)place->offset);
+		rv_json_member_string(&output->text, RV_NAME_SHA256, hex);
+		if (add_preview(output, place, err) != 0)
 			return -1;
-		rv_buffer_add_byte(&writer->text, '}');
-		if (flush(writer, FLUSH_BYTES, err) != 0)
+		rv_buffer_add_byte(&output->text, '}');
+		if (rv_output_flush(output, err) != 0)
 			return -1;
 	}
-	return end_array(writer, err);
+	return end_array(output, err);
 }
 
 /* One file's tail is an object, as the engine has it; those of several files are a list. */
-static int add_tails(struct writer *writer, struct rv_error *err)
+static int add_tails(struct rv_output *output, struct rv_error *err)
 {
-	size_t files = writer->view->source_count;
+	size_t files = output->view->source_count;
 	size_t count = 0;
 
 	if (files > 1)
-		begin_array(writer, "tornTails");
+		begin_array(output, "tornTails");
 	for (size_t i = 0; i < files; i++) {
-		const struct rv_scan_tail *tail = rv_scan_tail(&writer->view->scan, (uint32_t)i);
+		const struct rv_scan_tail *tail = rv_scan_tail(&output->view->scan, (uint32_t)i);
 
 		if (!tail->present)
 			continue;
 		if (files == 1)
-			rv_json_add_name(&writer->text, "tornTail");
-		begin_element(&writer->text, &count);
-		add_file(writer, &tail->place);
-		if (add_preview(writer, &tail->place, err) != 0)
+			rv_json_add_name(&output->text, "tornTail");
+		begin_element(&output->text, &count);
+		add_file(output, &tail->place);
+		if (add_preview(output, &tail->place, err) != 0)
 			return -1;
-		rv_buffer_add_byte(&writer->text, '}');
+		rv_buffer_add_byte(&output->text, '}');
 	}
-	return files > 1 ? end_array(writer, err) : 0;
+	return files > 1 ? end_array(output, err) : 0;
 }
 
-static int add_whole(struct writer *writer, struct rv_error *err)
+static void add_decided(struct rv_output *output, const struct rv_decisions *decisions)
 {
-	const struct rv_scan *scan = &writer->view->scan;
+	bool first = true;
 
-	rv_buffer_add_byte(&writer->text, '{');
-	if (add_rows(writer, "intents", &scan->intents, err) != 0 ||
-	    add_rows(writer, "outcomes", &scan->outcomes, err) != 0 || add_orphaned(writer, err) != 0 ||
-	    add_corrupt(writer, err) != 0 || add_rows(writer, "tornArtifacts", &scan->torn, err) != 0 ||
-	    add_tails(writer, err) != 0)
+	begin_array(output, "decided");
+	for (size_t i = 0; i < decisions->count; i++) {
+		const struct rv_decision *decision = &decisions->items[i];
+
+		if (!decision->used)
+			continue;
+		if (!first)
+			rv_buffer_add_byte(&output->text, ',');
+		rv_buffer_add(&output->text, decisions->texts.data + decision->text, decision->len);
+		first = false;
+	}
+	rv_buffer_add_byte(&output->text, ']');
+}
+
+static int add_whole(struct rv_output *output, const struct rv_decisions *decisions, struct rv_error *err)
+{
+	const struct rv_scan *scan = &output->view->scan;
+
+	rv_buffer_add_byte(&output->text, '{');
+	if (add_rows(output, "intents", &scan->intents, err) != 0 ||
+	    add_rows(output, "outcomes", &scan->outcomes, err) != 0 || add_orphaned(output, err) != 0 ||
+	    add_corrupt(output, err) != 0 || add_rows(output, "tornArtifacts", &scan->torn, err) != 0 ||
+	    add_tails(output, err) != 0)
 		return -1;
-	rv_buffer_add_string(&writer->text, "}\n");
+	if (decisions != NULL)
+		add_decided(output, decisions);
+	rv_buffer_add_string(&output->text, "}\n");
 	return 0;
 }
 
-int rv_report_whole(struct rv_view *view, const struct rv_filter *filter, const struct rv_sink *sink,
-		    struct rv_error *err)
+int rv_report_whole(struct rv_view *view, const struct rv_filter *filter, const struct rv_decisions *decisions,
+		    const struct rv_sink *sink, struct rv_error *err)
 {
-	struct writer writer = writer_of(view, filter, sink);
+	struct rv_output output = rv_output_of(view, filter, sink);
 
-	return end(&writer, add_whole(&writer, err), err);
+	return rv_output_end(&output, add_whole(&output, decisions, err), err);
 }
 
 static int count_rows(struct rv_view *view, const struct rv_filter *filter, const struct rv_places *places,
@@ -295,16 +275,16 @@ static uint64_t count_tails(const struct rv_view *view)
 	return count;
 }
 
-static int add_summary(struct writer *writer, struct rv_error *err)
+static int add_summary(struct rv_output *output, struct rv_error *err)
 {
-	struct rv_view *view = writer->view;
+	struct rv_view *view = output->view;
 	struct rv_report_counts counts;
-	struct rv_buffer *out = &writer->text;
+	struct rv_buffer *out = &output->text;
 	uint64_t intents = 0, outcomes = 0, alone = 0;
 
-	if (count_rows(view, writer->filter, &view->scan.intents, &intents, &alone, err) != 0 ||
-	    count_rows(view, writer->filter, &view->scan.outcomes, &outcomes, &alone, err) != 0 ||
-	    rv_report_count(view, writer->filter, &counts, err) != 0)
+	if (count_rows(view, output->filter, &view->scan.intents, &intents, &alone, err) != 0 ||
+	    count_rows(view, output->filter, &view->scan.outcomes, &outcomes, &alone, err) != 0 ||
+	    rv_report_count(view, output->filter, &counts, err) != 0)
 		return -1;
 	rv_buffer_add_byte(out, '{');
 	rv_json_member_int(out, "files", (int64_t)view->source_count);
@@ -325,7 +305,7 @@ static int add_summary(struct writer *writer, struct rv_error *err)
 int rv_report_summary(struct rv_view *view, const struct rv_filter *filter, const struct rv_sink *sink,
 		      struct rv_error *err)
 {
-	struct writer writer = writer_of(view, filter, sink);
+	struct rv_output output = rv_output_of(view, filter, sink);
 
-	return end(&writer, add_summary(&writer, err), err);
+	return rv_output_end(&output, add_summary(&output, err), err);
 }

@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "lib/base/error.h"
+#include "lib/ledger/approvals.h"
+#include "lib/ledger/decisions.h"
 #include "lib/ledger/filter.h"
 #include "lib/ledger/view.h"
 
@@ -31,8 +33,15 @@ int rv_report_orphans(struct rv_view *view, const struct rv_filter *filter, cons
 		      struct rv_error *err);
 int rv_report_table(struct rv_view *view, const struct rv_filter *filter, const struct rv_sink *sink,
 		    struct rv_error *err);
-int rv_report_whole(struct rv_view *view, const struct rv_filter *filter, const struct rv_sink *sink,
-		    struct rv_error *err);
+/* With `decisions`, which may be NULL, those of them that are about something there: `decided`. */
+int rv_report_whole(struct rv_view *view, const struct rv_filter *filter, const struct rv_decisions *decisions,
+		    const struct rv_sink *sink, struct rv_error *err);
+int rv_report_keys(struct rv_view *view, const struct rv_filter *filter, const struct rv_sink *sink,
+		   struct rv_error *err);
+/* Each attempt that no approval authorises, then each approval with its attempts; *unapproved counts
+ * the former. */
+int rv_report_approvals(struct rv_view *view, const struct rv_filter *filter, struct rv_approvals *approvals,
+			const struct rv_sink *sink, uint64_t *unapproved, struct rv_error *err);
 int rv_report_summary(struct rv_view *view, const struct rv_filter *filter, const struct rv_sink *sink,
 		      struct rv_error *err);
 

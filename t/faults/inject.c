@@ -177,8 +177,6 @@ static void fire(struct inject *inject, struct traced *traced, struct user_regs_
 {
 	inject->call = (long)regs->orig_rax;
 	if (inject->action == ACT_SHORT) {
-		if (!is_write(regs) || regs->rdx < 2)
-			return;
 		traced->saved = *regs;
 		traced->restore = true;
 		regs->rdx /= 2;
@@ -207,6 +205,8 @@ static void on_entry(struct inject *inject, struct traced *traced)
 	if (regs.orig_rax == SYS_socketpair)
 		traced->started = true;
 	if (traced->role != inject->role || !traced->started)
+		return;
+	if (inject->action == ACT_SHORT && (!is_write(&regs) || regs.rdx < 2))
 		return;
 	inject->calls++;
 	if (inject->calls == inject->at)

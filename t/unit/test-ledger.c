@@ -210,7 +210,7 @@ static void report_vector(const struct rv_json_node *vector, const char *title)
 	struct rv_view view;
 
 	put(path, file.data, file.len);
-	if (doc == NULL || rv_view_open(&view, &path, 1, true, &err) != 0 || rv_report_whole(&view, &filter, &sink, &err) != 0)
+	if (doc == NULL || rv_view_open(&view, &path, 1, true, &err) != 0 || rv_report_whole(&view, &filter, NULL, &sink, &err) != 0)
 		die(title, &err);
 	rv_view_close(&view);
 	node = rv_json_parse(doc, text.data, text.len, 0, &err);

@@ -1,0 +1,80 @@
+# rv-exec killed and failed at the system calls of a dispatch, one by one, and killed at random
+# instants: what t/faults/sweep holds it to.  scripts/soak does all of them, and a thousand kills.
+load helper
+
+# sweep EVERY OPTION|PLAN...
+sweep() {
+	local every=$1
+
+	shift
+	ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" TMPDIR=$PWD "$RV_SRC/t/faults/sweep" --bin "$RV_BIN" \
+		--inject "$RV_BIN/t/faults/inject" --every "$every" "$@" >seen || { cat seen; return 1; }
+	sed 's/^/# /' seen >&3
+	rv_equal '' "$(ls -d rv-sweep.* 2>/dev/null)"
+}
+
+setup() {
+	# Found by doing it: a container may forbid ptrace, another machine has other registers.
+	"$RV_BIN/t/faults/inject" --role host --report report -- /bin/true 2>why && ! grep -q '"calls":0' report && return
+	[ "${RV_MUST_WORK:-}" != 1 ] || rv_die "ptrace does not work here and RV_MUST_WORK=1" || return
+	skip "ptrace does not work here: $(cat why)"
+}
+
+@test "rv-exec killed at every call" {
+	sweep 1 host:kill
+}
+
+@test "rv-exec killed while its worker makes a call" {
+	sweep 3 worker:kill-host launch:kill-host
+}
+
+@test "the worker killed, and the tool before its exec" {
+	sweep 3 worker:kill launch:kill
+}
+
+@test "short writes of rv-exec, each of them" {
+	sweep 1 host:short
+}
+
+@test "calls of rv-exec that fail" {
+	sweep 4 host:EIO host:ENOSPC host:EINTR host:ENOMEM
+}
+
+@test "calls of the worker that fail" {
+	sweep 5 worker:EIO worker:ENOMEM launch:EIO
+}
+
+@test "with credentials to mint" {
+	sweep 4 --credentials host:kill host:EIO
+}
+
+@test "with outcomes and intents that are synced" {
+	sweep 4 --option=--durability --option=power host:kill host:EIO
+}
+
+@test "a hundred kills at random instants, a tenth of them between intent and outcome" {
+	sweep 1 random:100
+}
+
+@test "the sweep sees a tool that makes its effect without an intent, and what outlives rv-exec" {
+	mkdir bin
+	cp "$RV_BIN"/rv-ledger-* bin/
+	cat >bin/rv-exec <<-TOOL
+		#!/bin/bash
+		# A broken one: the effect comes first.
+		for word; do case \$last in --setenv) export "\$word" ;; esac; last=\$word; done
+		RULVAR_IDEMPOTENCY_KEY=early "\$last" >/dev/null
+		exec "$RV_BIN/rv-exec" "\$@"
+	TOOL
+	chmod 755 bin/rv-exec
+	rv_fails 1 "$RV_SRC/t/faults/sweep" --bin bin --inject "$RV_BIN/t/faults/inject" host:kill 2>err
+	grep -q 'an effect without its intent' err
+	cat >bin/rv-exec <<-TOOL
+		#!/bin/bash
+		sleep 30 >/dev/null 2>&1 &
+		exec "$RV_BIN/rv-exec" "\$@"
+	TOOL
+	rv_fails 1 "$RV_SRC/t/faults/sweep" --bin bin --inject "$RV_BIN/t/faults/inject" host:kill 2>err
+	grep -q 'processes are left' err
+	rm -rf "${TMPDIR:-/tmp}"/rv-sweep.*
+}
