@@ -56,6 +56,8 @@ exactly once'; do
 	for program in $(rv_programs); do "$program" --help; done | grep -oE -- '--[a-z][a-z-]+' | sort -u >options.txt
 	# Options of the scripts, of configure, and of other programs in examples.
 	printf '%s\n' --help --version --sanitize --valgrind --enable-werror --for --disable-static-libs --prefix --jobs >>options.txt
+	# An adapter's (rv-conformance(7)), and a container engine's.
+	printf '%s\n' --capabilities --keys --repair --scan --cap-add --security-opt >>options.txt
 	mapfile -t all < <(pages)
 	cat "${all[@]}" | sed -E 's/\.?Fl -([a-z])/--\1/g' | grep -oE -- '(^|[^-[:alnum:]])--[a-z][a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u |
 		grep -vxF -f options.txt >unknown.txt || :

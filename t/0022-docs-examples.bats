@@ -23,19 +23,19 @@ setup() {
 page_commands() {
 	awk '
 		/^\.Sh/ { on = $0 == ".Sh EXAMPLES" }
-		/^\.Bd/ { display = 1 }
+		/^\.Bd/ { display = 1; current = 0 } # a display without a command shows no output
 		/^\.Ed/ { display = more = 0 }
 		!on || !display || /^\./ { next }
 		{ gsub(/\\e/, "\\") }
 		/^\$ / {
-			n++
+			current = ++n
 			sub(/^\$ /, "")
 			print >("command." n)
 			more = /(\\|\|)$/
 			next
 		}
 		n && more { print >("command." n); more = /(\\|\|)$/; next }
-		n && NF { print >("expect." n) }' "$1"
+		current && NF { print >("expect." n) }' "$1"
 }
 
 # Run them in order; each must succeed, and print what the page shows.
