@@ -2,7 +2,7 @@
 load helper
 
 @test "each script has --help, and refuses what it does not know" {
-	for script in bootstrap demo layers lint tally test; do
+	for script in bootstrap demo layers lint soak tally test; do
 		"$RV_SRC/scripts/$script" --help >out 2>err
 		grep -q "^usage: scripts/$script" out
 		[ ! -s err ]

@@ -91,13 +91,13 @@ kill_live() {
 }
 
 @test "attempts that begin and end under the scan are never called orphans" {
-	for i in 1 2 3 4; do
+	for _ in 1 2 3 4; do
 		while [ ! -e stop ]; do
 			"$RV_BIN/t/ledger-tool" live l.jsonl 600000 </dev/null >/dev/null
 		done 3>&- &
 	done
 	rv_until test -s l.jsonl
-	for i in $(seq 150); do
+	for _ in {1..150}; do
 		rv-ledger-scan l.jsonl >out || { touch stop; cat out; false; }
 	done
 	touch stop

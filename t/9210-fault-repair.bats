@@ -9,7 +9,7 @@ setup() {
 	rv_need strace
 	# In memory: some two thousand repairs, each with a dozen syncs.
 	work=$(mktemp -d /dev/shm/rv-fault-XXXXXX)
-	cd "$work"
+	cd "$work" || return
 	copy=l.jsonl.torn.$(printf '%s' "$fragment" | sha256sum | cut -d' ' -f1)
 	base64=$(printf '%s' "$fragment" | base64 -w0)
 }

@@ -167,7 +167,7 @@ static int fill_fragment(const struct finish *finish, size_t copy, struct rv_fra
 	const struct rv_copy *from = &finish->copies.items[copy];
 	enum rv_tail kind = RV_TAIL_TORN;
 
-	rv_buffer_add(&fragment->bytes, from->bytes.data, from->bytes.len);
+	rv_buffer_add(&fragment->bytes, span_of(&from->bytes).data, from->bytes.len);
 	for (size_t i = 0; i < RV_SHA256_HEX; i++)
 		fragment->sha256[i] = from->sha256[i];
 	if (rv_buffer_check(&fragment->bytes, err) != 0 ||

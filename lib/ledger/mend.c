@@ -52,7 +52,7 @@ int rv_fragment_add_row(const struct rv_fragment *fragment, struct rv_buffer *ou
 {
 	if (!fragment->whole)
 		return rv_row_add_torn(out, span_of(&fragment->bytes), rv_clock_wall_ms(), err);
-	rv_buffer_add(out, fragment->bytes.data, fragment->bytes.len);
+	rv_buffer_add(out, span_of(&fragment->bytes).data, fragment->bytes.len);
 	rv_buffer_add_byte(out, '\n');
 	return rv_buffer_check(out, err);
 }
@@ -331,7 +331,7 @@ static int mend_fragment(struct rv_mending *mending, struct rv_fragment *fragmen
 
 	if (rv_tail_judge(mending->reader, span_of(&fragment->found), &kind, err) != 0)
 		return -1;
-	rv_buffer_add(&fragment->bytes, fragment->found.data, fragment->found.len);
+	rv_buffer_add(&fragment->bytes, span_of(&fragment->found).data, fragment->found.len);
 	if (rv_buffer_check(&fragment->bytes, err) != 0)
 		return -1;
 	if (kind == RV_TAIL_TORN)

@@ -222,7 +222,8 @@ static void moved_row(bool appended)
 		rv_buffer_add_string(&file, "\n" ROW("whole"));
 	put(&file);
 	keep_copy(whole);
-	(void)tap_ok(run_repair(RV_REPAIR_TERMINATED) && is_mended(whole, 4, 0), "a glued whole row is moved%s", appended ? ", once" : "");
+	(void)tap_ok(run_repair(RV_REPAIR_TERMINATED) && is_mended(whole, 4, 0), "a glued whole row is moved%s",
+		appended ? ", once" : "");
 	(void)unlink(path);
 }
 
@@ -261,7 +262,8 @@ static void sidecars(void)
 	(void)utimensat(AT_FDCWD, name, ahead, 0);
 	(void)tap_ok(rv_sidecar_take(&first, path, rv_clock_mono_ms() + 50, &err) == 0, "one from the future is stolen");
 	(void)tap_ok(rv_sidecar_check(&first, &err) == 0, "its holder finds it in place");
-	(void)tap_ok(rv_sidecar_take(&second, path, rv_clock_mono_ms() + 50, &err) == 0, "one that a dead repair left is taken at once");
+	(void)tap_ok(rv_sidecar_take(&second, path, rv_clock_mono_ms() + 50, &err) == 0,
+		     "one that a dead repair left is taken at once");
 	(void)tap_ok(rv_sidecar_check(&first, &err) != 0 && err.code == RV_E_BUSY, "who lost it finds out by the token");
 	rv_sidecar_release(&first);
 	(void)tap_ok(access(name, F_OK) == 0, "and does not remove the other's");
