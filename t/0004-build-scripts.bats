@@ -2,7 +2,7 @@
 load helper
 
 @test "each script has --help, and refuses what it does not know" {
-	for script in bootstrap demo layers lint tally test; do
+	for script in bootstrap demo layers lint soak tally test; do
 		"$RV_SRC/scripts/$script" --help >out 2>err
 		grep -q "^usage: scripts/$script" out
 		[ ! -s err ]
@@ -72,4 +72,68 @@ bootstrap() {
 	printf '#!/bin/sh\nexit 100\n' >bin/apt-get
 	rv_fails 5 bootstrap test 2>err
 	grep -q 'could not install: strace' err
+}
+
+# A tree whose configure makes a Makefile with the recipes all ($1) and check ($2).
+toy_tree() {
+	mkdir -p toy/scripts
+	cp "$RV_SRC/scripts/test" "$RV_SRC/scripts/tally" toy/scripts/
+	printf '#!/bin/sh\n' >toy/scripts/bootstrap
+	printf '#!/bin/sh\nprintf "all:\\n\\t%s\\ncheck:\\n\\t%s\\n" >Makefile\n: >config.status\n' "$1" "$2" >toy/configure
+	chmod +x toy/scripts/bootstrap toy/configure
+	# One tree, one run for each user that may run it.
+	runs=1
+	[ "$(id -u)" -ne 0 ] || runs=2
+}
+
+toy_test() {
+	unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
+	bash toy/scripts/test </dev/null >out 2>&1 || return
+}
+
+results='{ echo :test-global-result: %s; echo :test-result: %s; } >t.trs; echo said >t.log'
+
+@test "scripts/test: all passed" {
+	# shellcheck disable=SC2059 # a format of our own
+	toy_tree true "$(printf "$results" PASS PASS)"
+	toy_test
+	rv_equal "$runs passed, 0 failed, 0 skipped" "$(tail -n 1 out)"
+}
+
+@test "scripts/test: a failed test fails it and its log is shown" {
+	# shellcheck disable=SC2059
+	toy_tree true "$(printf "$results" FAIL FAIL)"
+	rv_fails 1 toy_test
+	rv_equal "0 passed, $runs failed, 0 skipped" "$(tail -n 1 out)"
+	grep -qx said out
+}
+
+@test "scripts/test: a check that fails without saying where fails it" {
+	# shellcheck disable=SC2059
+	toy_tree true "$(printf "$results" PASS PASS); exit 1"
+	rv_fails 1 toy_test
+	rv_equal "$runs passed, $runs failed, 0 skipped" "$(tail -n 1 out)"
+}
+
+@test "scripts/test: a failed build fails it" {
+	toy_tree false true
+	rv_fails 1 toy_test
+	rv_equal "0 passed, $runs failed, 0 skipped" "$(tail -n 1 out)"
+}
+
+@test "scripts/test: a failed configure fails it" {
+	toy_tree true true
+	printf '#!/bin/sh\nexit 77\n' >toy/configure
+	rv_fails 1 toy_test
+	rv_equal "0 passed, $runs failed, 0 skipped" "$(tail -n 1 out)"
+}
+
+@test "scripts/test: nothing run is no success, nor is everything skipped" {
+	toy_tree true true
+	rv_fails 1 toy_test
+	rm -rf toy
+	# shellcheck disable=SC2059
+	toy_tree true "$(printf "$results" SKIP SKIP)"
+	rv_fails 1 toy_test
+	rv_equal "0 passed, 0 failed, $runs skipped" "$(tail -n 1 out)"
 }

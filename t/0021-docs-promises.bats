@@ -61,9 +61,9 @@ exactly once'; do
 		grep -vxF -f options.txt >unknown.txt || :
 	rv_equal '' "$(cat unknown.txt)" 'options of no program'
 	cat "${all[@]}" | grep -oE '\brv-[a-z]+(-[a-z]+)*' | sort -u >named.txt
-	{ rv_programs; printf '%s\n' rv-tools rv-ledger; } | sort -u >programs.txt
+	{ rv_programs; printf '%s\n' rv-tools; basename -a "$RV_SRC"/man/* | sed 's/\.[157]$//'; } | sort -u >programs.txt
 	grep -vxF -f programs.txt named.txt >unknown.txt || :
-	rv_equal '' "$(cat unknown.txt)" 'programs that are not there'
+	rv_equal '' "$(cat unknown.txt)" 'programs and pages that are not there'
 }
 
 @test "the pages are clean mdoc" {

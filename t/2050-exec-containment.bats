@@ -111,6 +111,7 @@ leaves_nothing() {
 	x --json --setenv RV_MARK="$mark" -- /bin/sleep 60 >reply 2>stderr 3>&- &
 	pid=$!
 	rv_until running_tool "$mark"
+	# shellcheck disable=SC2046 # one or more pids
 	kill -9 $(children "$(rv_exec_of $pid)")
 	status=0
 	wait $pid || status=$?

@@ -134,7 +134,7 @@ struct rv_command *rv_ask_begin(struct rv_trial *trial, const struct rv_ask *ask
 	const struct rv_buffer *line = question(trial, ask, false);
 	const struct rv_buffer *shown = question(trial, ask, true);
 	struct rv_command_plan plan = {
-		.argv = trial->adapter, .set = with_secret(trial, ask->set), .cwd = ask->cwd, .flags = ask->flags,
+		.argv = trial->adapter, .set = with_secret(trial, ask->set), .flags = ask->flags,
 	};
 
 	if (line == NULL || shown == NULL || plan.set == NULL)

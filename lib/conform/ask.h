@@ -31,7 +31,6 @@ struct rv_ask {
 	int64_t max_output;             /* (1 MiB) */
 	const char *ledger;             /* a path (none) */
 	const char *const *set;         /* NAME=VALUE in the adapter's environment */
-	const char *cwd;                /* the adapter's */
 	unsigned flags;                 /* enum rv_command_flags */
 };
 

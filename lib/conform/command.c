@@ -78,7 +78,7 @@ static int child_main(void *data)
 	set_signals((plan->flags & RV_COMMAND_BAD_SIGNALS) != 0);
 	if ((plan->flags & RV_COMMAND_BAD_UMASK) != 0)
 		(void)umask(077);
-	if (place_stdio(start->stdio) != 0 || (plan->cwd != NULL && chdir(plan->cwd) != 0))
+	if (place_stdio(start->stdio) != 0)
 		return 125;
 	if ((plan->flags & RV_COMMAND_BAD_DESCRIPTORS) != 0 && open_descriptors() < 0)
 		return 125;

@@ -26,7 +26,6 @@ enum rv_command_flags {
 struct rv_command_plan {
 	const char *const *argv; /* argv[0] is looked up in PATH if it has no slash */
 	const char *const *set;  /* NAME=VALUE over this process's environment, NULL-terminated; may be NULL */
-	const char *cwd;         /* NULL: this process's */
 	struct rv_span input;    /* borrowed until the command is finished */
 	unsigned flags;
 };

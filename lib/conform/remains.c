@@ -84,7 +84,11 @@ void rv_remains_end(const char *nonce, struct rv_note *named)
 {
 	int64_t until = rv_clock_mono_ms() + END_MS;
 
-	(void)walk(nonce, named, 0);
+	size_t known = walk(nonce, named, 0);
+	int all = rv_descend_signal(0, NULL, 0);
+
+	if (all > 0 && (size_t)all > known)
+		rv_note_printf(named, "%s%zu without the nonce", known > 0 ? ", and " : "", (size_t)all - known);
 	for (;;) {
 		int alive = rv_descend_signal(SIGKILL, NULL, 0);
 

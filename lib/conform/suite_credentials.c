@@ -176,6 +176,6 @@ const struct rv_check rv_checks_credentials[] = {
 	{ "credentials.nowhere", "a secret stands nowhere but in the tool's environment",
 	  "No command line, no row and no reply holds a minted value.",
 	  "Command lines are readable by every user, and ledgers are kept.",
-	  "rv-exec(1), SECURITY", RV_CAN_CREDENTIALS, run_nowhere },
+	  "rv-exec(1), --credentials", RV_CAN_CREDENTIALS, run_nowhere },
 	{ .id = NULL },
 };

@@ -28,7 +28,7 @@ static bool run_stable(struct rv_trial *trial)
 	};
 	const struct rv_ask moved = {
 		.script = "echo 1", .run_id = "run-k", .coordinates = COORDINATES, .args = RV_SPAN(" { \"b\" : [ 1.0, 2 ],\n \"a\" : 5e-1 } "),
-		.set = set, .cwd = "/",
+		.set = set,
 	};
 	const char *first = ask_key(trial, &plain);
 	const char *second = first != NULL ? ask_key(trial, &moved) : NULL;
@@ -127,7 +127,7 @@ static bool run_approval(struct rv_trial *trial)
 
 const struct rv_check rv_checks_identity[] = {
 	{ "key.stable", "the same call has the same key",
-	  "Coordinates and arguments alone make the key: not their spelling, nor directory, time zone or locale.",
+	  "Coordinates and arguments alone make the key: not their spelling, nor time zone or locale.",
 	  "A rerun after a crash under another key is a second effect.",
 	  "rv-exec(1), Keys", RV_CAN_KEY, run_stable },
 	{ "key.exact", "the key is what the derivation says",

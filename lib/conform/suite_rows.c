@@ -88,7 +88,7 @@ static bool run_timeout(struct rv_trial *trial)
 
 static bool run_flood(struct rv_trial *trial)
 {
-	const struct rv_ask ask = { .script = "exec yes", .ledger = trial->ledger, .max_output = 65536 };
+	const struct rv_ask ask = { .script = "head -c 1000000 /dev/zero; exec sleep 3600.$2", .ledger = trial->ledger, .max_output = 65536 };
 
 	return rv_expect_error(trial, rv_ask(trial, &ask), "output-cap") &&
 	       rv_expect_attempt(trial, trial->ledger, "error") != NULL;

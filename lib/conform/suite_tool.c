@@ -22,7 +22,8 @@ static bool is_zero(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
 
-	return at != NULL && strtoull(at + strlen(key), NULL, 16) == 0;
+	/* 32 and 33 are libc's own: no program can set them, so they say nothing of the executor */
+	return at != NULL && (strtoull(at + strlen(key), NULL, 16) & ~(3ULL << 31)) == 0;
 }
 
 static bool run_mask(struct rv_trial *trial)

@@ -40,7 +40,7 @@ static bool run_failures(struct rv_trial *trial)
 		const char *script;
 		const char *code;
 	} ends[] = {
-		{ "inside \"$1\"; : >left; exit 1", "exit" }, { "inside \"$1\"; : >left; echo x", "protocol" }, { "inside \"$1\"; : >left; yes", "output-cap" },
+		{ "inside \"$1\"; : >left; exit 1", "exit" }, { "inside \"$1\"; : >left; echo x", "protocol" }, { "inside \"$1\"; : >left; head -c 1000000 /dev/zero; exec sleep 3600.$2", "output-cap" },
 		{ "inside \"$1\"; : >left; exec sleep 3600.$2", "timeout" }, { "inside \"$1\"; : >left; kill -9 $$", "exit" },
 	};
 
@@ -105,7 +105,7 @@ static bool run_swapped(struct rv_trial *trial)
 
 static bool run_cwd(struct rv_trial *trial)
 {
-	const struct rv_ask ask = { .script = "inside \"$1\"; pwd | say", .cwd = trial->dir };
+	const struct rv_ask ask = { .script = "inside \"$1\"; pwd | say" };
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
 	const struct rv_buffer *where = rv_answer_said(trial, answer);

@@ -1,6 +1,7 @@
 #include "lib/executor/admit.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/executor/command.h"
 #include "lib/executor/dispatch.h"
@@ -9,6 +10,22 @@
 static bool is_continuation(char byte)
 {
 	return ((unsigned char)byte & 0xC0) == 0x80;
+}
+
+/* A message is a C string: a NUL must not end it. */
+static void add_without_nul(struct rv_buffer *out, const char *text, size_t len)
+{
+	while (len > 0) {
+		const char *nul = memchr(text, '\0', len);
+		size_t whole = nul != NULL ? (size_t)(nul - text) : len;
+
+		rv_text_add_lossy(out, text, whole);
+		if (nul == NULL)
+			return;
+		rv_buffer_add_string(out, "\xEF\xBF\xBD");
+		text = nul + 1;
+		len -= whole + 1;
+	}
 }
 
 void rv_admit_add_tail(struct rv_buffer *out, struct rv_span tail, bool cut, size_t characters)
@@ -21,7 +38,7 @@ void rv_admit_add_tail(struct rv_buffer *out, struct rv_span tail, bool cut, siz
 		tail.data++;
 		tail.len--;
 	}
-	rv_text_add_lossy(&text, tail.data, tail.len);
+	add_without_nul(&text, tail.data, tail.len);
 	for (at = text.len; at > 0 && characters > 0; at--) {
 		if (!is_continuation(text.data[at - 1]))
 			characters--;

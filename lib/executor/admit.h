@@ -23,7 +23,8 @@ int rv_admit_tool(const struct rv_run_result *run, const struct rv_executor *exe
  * where the caller ended it).  No value is ever in the message. */
 int rv_admit_credentials(const struct rv_run_result *run, struct rv_environment *env, struct rv_error *err);
 
-/* Append the last `characters` of `tail` (`cut`: it is itself cut at the front), invalid bytes as U+FFFD. */
+/* Append the last `characters` of `tail` (`cut`: it is itself cut at the front), invalid bytes and NUL as
+ * U+FFFD. */
 void rv_admit_add_tail(struct rv_buffer *out, struct rv_span tail, bool cut, size_t characters);
 
 #endif

@@ -93,6 +93,9 @@ int rv_attempt_workdir(struct rv_dispatch *dispatch, struct rv_error *err)
 			return -1;
 		if (mkdir(dispatch->workdir.data, 0700) == 0) {
 			dispatch->has_workdir = true;
+			/* the caller's umask may have taken from its mode what the tool needs */
+			if (chmod(dispatch->workdir.data, 0700) != 0)
+				break;
 			return 0;
 		}
 		if (errno != EEXIST)

@@ -67,6 +67,7 @@ static void check_removal(struct rv_dispatch *dispatch)
 		(void)rv_error_set(&dispatch->warning, RV_E_IO, 0, "%s is still being removed", dispatch->workdir.data);
 }
 
+/* NOLINTBEGIN(misc-no-recursion): a refused row leads to a later stage, of which there are few */
 /* Queue a row; where that cannot be, it is as if it had been refused. */
 static void queue(struct rv_dispatch *dispatch, enum rv_dispatch_stage stage, struct rv_buffer *row, int made,
 		  struct rv_error *err)
@@ -266,6 +267,7 @@ void rv_dispatch_written(struct rv_dispatch *dispatch, const struct rv_error *fa
 	else if (dispatch->stage == RV_STAGE_OUTCOME)
 		outcome_written(dispatch, failure);
 }
+/* NOLINTEND(misc-no-recursion) */
 
 /* ---- after a run ---- */
 

@@ -234,6 +234,17 @@ static int is_torn(int fd, uint64_t size, bool *torn, struct rv_error *err)
 	return 0;
 }
 
+/* A repair that failed between its overwrite and setting O_APPEND again must not let the next row land
+ * on others. */
+static int ensure_append_mode(int fd, struct rv_error *err)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || ((flags & O_APPEND) == 0 && fcntl(fd, F_SETFL, flags | O_APPEND) != 0))
+		return rv_error_set(err, RV_E_LEDGER, errno, "fcntl");
+	return 0;
+}
+
 static int repair(struct rv_ledger *ledger, bool torn, int64_t deadline, struct rv_error *err)
 {
 	struct rv_mend mend = { .fd = current(ledger)->fd, .path = ledger->path, .real = ledger->real,
@@ -241,6 +252,8 @@ static int repair(struct rv_ledger *ledger, bool torn, int64_t deadline, struct 
 	bool crashed = ledger->suspect || rv_sidecar_is_ours(ledger->path);
 	struct rv_repair_result result = { .action = RV_REPAIR_NONE };
 
+	if (ledger->suspect && ensure_append_mode(mend.fd, err) != 0)
+		return -1;
 	ledger->suspect = true;
 	if (torn && rv_mend_tail(&mend, &result, err) != 0)
 		return rv_error_wrap(err, "%s: repair", ledger->path);

@@ -803,7 +803,7 @@ class no_namespace(Careful):
     capabilities = ["credentials", "contain"]
 
 
-@fault("protocol.canonical", protocol__large="it counts the bytes of the input")
+@fault("protocol.canonical")
 class arguments_as_python_has_them(Careful):
     """The input is json.dumps of the request's arguments."""
     def input(self):

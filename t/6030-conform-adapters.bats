@@ -1,0 +1,35 @@
+# The example adapters fail exactly the checks that they deserve, and rv-conformance(7) lists them.
+load helper
+load conform
+
+# deserves ADAPTER-FILE COMMAND...: its failures are those of the list that the page has for it.
+deserves() {
+	local file=$1
+
+	shift
+	rv_fails 1 rv-conform --suite executor --jobs 4 --timeout 60s --format jsonl -- "$@" "$RV_ADAPTERS/$file" >out.jsonl
+	ids fail out.jsonl | sort >got.txt
+	awk -v file="$file" '
+		/^\.\\" red:/ { inside = $3 == file; next }
+		/^\.\\" end/ { inside = 0 }
+		inside && /^\.It Li / { for (i = 3; i <= NF; i++) if ($i != ",") print $i }' "$RV_SRC/man/rv-conformance.7" | sort >want.txt
+	[ -s want.txt ]
+	diff -u --label 'the page' --label "$file" want.txt got.txt || { grep '"status":"fail"' out.jsonl | cut -c 1-600; false; }
+}
+
+@test "naive.py fails what the page says" {
+	rv_need python3
+	deserves naive.py "$RV_PYTHON" -I -S
+}
+
+@test "spawn.mjs fails what the page says" {
+	rv_need node
+	deserves spawn.mjs node
+}
+
+@test "careful.py passes all that it declares" {
+	rv_need python3
+	rv-conform --suite executor --jobs 4 --timeout 60s --format jsonl -- "$RV_PYTHON" -I -S "$RV_ADAPTERS/careful.py" >out.jsonl ||
+		{ grep '"status":"fail"' out.jsonl | cut -c 1-600; false; }
+	[ "$(ids pass out.jsonl | wc -l)" -gt 60 ]
+}
