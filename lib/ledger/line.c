@@ -123,22 +123,28 @@ static void take_attempt(const struct rv_json_node *node, struct rv_row *row)
 	row->started_at = rv_json_number(rv_json_get(node, RV_NAME_STARTED_AT));
 }
 
-static const char *take_outcome(const struct rv_json_node *node, struct rv_row *row)
+bool rv_outcome_class_of(struct rv_span name, enum rv_outcome_class *outcome)
 {
 	static const char *const names[RV_OUTCOME_CLASSES] = { "ok", "error", "timeout" };
+
+	for (int i = 0; i < RV_OUTCOME_CLASSES; i++) {
+		if (rv_span_equal(name, rv_span_of(names[i]))) {
+			*outcome = (enum rv_outcome_class)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static const char *take_outcome(const struct rv_json_node *node, struct rv_row *row)
+{
 	const char *reason = broken_rule(node, outcome_rules, COUNT(outcome_rules));
-	struct rv_span name;
 
 	if (reason != NULL)
 		return reason;
-	name = string_member(node, RV_NAME_OUTCOME);
-	for (int i = 0; i < RV_OUTCOME_CLASSES; i++) {
-		if (rv_span_equal(name, rv_span_of(names[i]))) {
-			row->outcome = (enum rv_outcome_class)i;
-			return NULL;
-		}
-	}
-	return "outcome is none of ok, error, timeout";
+	return rv_outcome_class_of(string_member(node, RV_NAME_OUTCOME), &row->outcome)
+		       ? NULL
+		       : "outcome is none of ok, error, timeout";
 }
 
 static const char *take_torn(const struct rv_json_node *node, struct rv_row *row)

@@ -3,8 +3,8 @@
  * Reading is the engine's: one leading byte order mark is passed over, a line that is blank by
  * JavaScript's trim is nothing, the last duplicate of a member counts.
  *
- * A row's spans are borrowed from the reader until its next line.  They are all that pairing,
- * filters and counts need, so that a faster reader of flat rows can fill the same struct.
+ * A row's spans are borrowed from the reader, or from the line, until its next line.  They are all
+ * that pairing, filters and counts need; the node is there for what is rare.
  */
 #ifndef RV_LEDGER_LINE_H
 #define RV_LEDGER_LINE_H
@@ -56,6 +56,9 @@ void rv_reader_free(struct rv_reader *reader); /* NULL is fine */
  * text.  -1 is a failure of the system only (memory). */
 int rv_line_read(struct rv_reader *reader, struct rv_span line, enum rv_line *kind, struct rv_row *row,
 		 const char **reason, struct rv_error *err);
+
+/* "ok", "error" or "timeout". */
+bool rv_outcome_class_of(struct rv_span name, enum rv_outcome_class *outcome);
 
 struct rv_row_writer rv_row_writer_of(const struct rv_row *row);
 

@@ -34,36 +34,29 @@ struct identity {
 
 #define FIRST_SLOTS 1024u
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+/* The value of a lowercase hexadecimal digit plus one, or 0. */
+static const unsigned char hex_values[256] = {
+	['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+	['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+};
 
 /* Lowercase 8-4-4-4-12 only, so that one text has one value. */
 static bool pack_uuid(struct rv_span text, unsigned char id[16])
 {
-	size_t n = 0;
+	static const unsigned char pairs[16] = { 0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34 };
+	const unsigned char *at = (const unsigned char *)text.data;
+	bool good = true;
 
-	if (text.len != 36)
+	if (text.len != 36 || at[8] != '-' || at[13] != '-' || at[18] != '-' || at[23] != '-')
 		return false;
-	for (size_t i = 0; i < 36;) {
-		int high, low;
+	for (size_t i = 0; i < sizeof pairs; i++) {
+		unsigned high = hex_values[at[pairs[i]]];
+		unsigned low = hex_values[at[pairs[i] + 1]];
 
-		if (i == 8 || i == 13 || i == 18 || i == 23) {
-			if (text.data[i++] != '-')
-				return false;
-			continue;
-		}
-		high = hex_digit(text.data[i]);
-		low = hex_digit(text.data[i + 1]);
-		if (high < 0 || low < 0)
-			return false;
-		id[n++] = (unsigned char)(high << 4 | low);
-		i += 2;
+		good = good && high != 0 && low != 0;
+		id[i] = (unsigned char)(((high - 1) << 4 | ((low - 1) & 15)) & 255);
 	}
-	return true;
+	return good;
 }
 
 static struct identity identity_of(const struct rv_row *row)
@@ -85,12 +78,6 @@ static struct identity identity_of(const struct rv_row *row)
 	return who;
 }
 
-struct sip {
-	uint64_t v[4];
-	uint64_t word;
-	unsigned fill; /* bits in `word` */
-};
-
 static uint64_t rotate(uint64_t value, int by)
 {
 	return value << by | value >> (64 - by);
@@ -109,43 +96,42 @@ static void sip_round(uint64_t v[4])
 	v[2] = rotate(v[2], 32);
 }
 
-static void sip_word(struct sip *sip, uint64_t word)
+static void sip_word(uint64_t v[4], uint64_t word)
 {
-	sip->v[3] ^= word;
-	sip_round(sip->v);
-	sip->v[0] ^= word;
+	v[3] ^= word;
+	sip_round(v);
+	v[0] ^= word;
 }
 
-static void sip_add(struct sip *sip, const void *bytes, size_t len)
+/* A part by words, the last one filled up with zeros: lengths are compared with the bytes. */
+static void sip_part(uint64_t v[4], const void *bytes, size_t len)
 {
-	const unsigned char *at = bytes;
+	const char *at = bytes;
 
-	for (size_t i = 0; i < len; i++) {
-		sip->word |= (uint64_t)at[i] << sip->fill;
-		sip->fill += 8;
-		if (sip->fill == 64) {
-			sip_word(sip, sip->word);
-			sip->word = 0;
-			sip->fill = 0;
-		}
+	for (uint64_t word = 0; len > 0; word = 0) {
+		size_t width = len < sizeof word ? len : sizeof word;
+
+		memcpy(&word, at, width);
+		sip_word(v, word);
+		at += width;
+		len -= width;
 	}
 }
 
 /* SipHash-1-3 over kind, head and tail; a collision is found by comparing bytes. */
 static uint32_t hash_of(const struct rv_pairs *pairs, const struct identity *who)
 {
-	struct sip sip = { .v = { pairs->seed[0] ^ 0x736f6d6570736575u, pairs->seed[1] ^ 0x646f72616e646f6du,
-				  pairs->seed[0] ^ 0x6c7967656e657261u, pairs->seed[1] ^ 0x7465646279746573u } };
+	uint64_t v[4] = { pairs->seed[0] ^ 0x736f6d6570736575u, pairs->seed[1] ^ 0x646f72616e646f6du,
+			  pairs->seed[0] ^ 0x6c7967656e657261u, pairs->seed[1] ^ 0x7465646279746573u };
 	uint64_t folded;
 
-	sip_add(&sip, &who->kind, 1);
-	sip_add(&sip, who->head, who->head_len);
-	sip_add(&sip, who->tail.data, who->tail.len);
-	sip_word(&sip, sip.word | (uint64_t)sip.fill << 56);
-	sip.v[2] ^= 0xff;
+	sip_part(v, who->head, who->head_len);
+	sip_part(v, who->tail.data, who->tail.len);
+	sip_word(v, who->kind | (uint64_t)who->tail.len << 8);
+	v[2] ^= 0xff;
 	for (int i = 0; i < 3; i++)
-		sip_round(sip.v);
-	folded = sip.v[0] ^ sip.v[1] ^ sip.v[2] ^ sip.v[3];
+		sip_round(v);
+	folded = v[0] ^ v[1] ^ v[2] ^ v[3];
 	return (uint32_t)(folded ^ folded >> 32);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/buffer.h"
+#include "lib/ledger/flat.h"
 
 struct rv_scan_file {
 	struct rv_buffer carry; /* the line begun and not yet ended */
@@ -136,11 +137,11 @@ static int take_line(struct rv_scan *scan, struct rv_scan_file *file, struct rv_
 		     struct rv_error *err)
 {
 	struct rv_place place = place_of(scan, file, line.len);
-	enum rv_line kind;
+	enum rv_line kind = RV_LINE_ROW;
 	struct rv_row row;
 	const char *reason;
 
-	if (rv_line_read(scan->reader, line, &kind, &row, &reason, err) != 0)
+	if (!rv_flat_read(line, &row) && rv_line_read(scan->reader, line, &kind, &row, &reason, err) != 0)
 		return -1;
 	switch (kind) {
 	case RV_LINE_BLANK:
