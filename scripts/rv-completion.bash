@@ -90,7 +90,7 @@ _rv_complete() {
 			return
 		fi
 	fi
-	if ((operands == 1)) && [[ ${program##*/} == rv-exec ]]; then
+	if ((operands == 1)) && [[ ${program##*/} == rv-exec || ${program##*/} == rv-conform ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -f -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")

@@ -54,8 +54,9 @@ exactly once'; do
 
 @test "no page speaks of a program or an option that is not there" {
 	for program in $(rv_programs); do "$program" --help; done | grep -oE -- '--[a-z][a-z-]+' | sort -u >options.txt
-	# Options of the scripts, of configure, and of other programs in examples.
-	printf '%s\n' --help --version --sanitize --valgrind --enable-werror --for --disable-static-libs --prefix --jobs >>options.txt
+	# Options of the scripts, of configure, of a container engine, and what rv-conform asks an adapter.
+	printf '%s\n' --help --version --sanitize --valgrind --enable-werror --for --disable-static-libs --prefix --jobs \
+		--cap-add --security-opt --capabilities --keys --repair --scan >>options.txt
 	# An adapter's (rv-conformance(7)), and a container engine's.
 	printf '%s\n' --capabilities --keys --repair --scan --cap-add --security-opt >>options.txt
 	mapfile -t all < <(pages)

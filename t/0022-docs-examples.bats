@@ -19,7 +19,7 @@ setup() {
 }
 
 # page_commands PAGE: a file command.N for each "$ " command of its EXAMPLES, and expect.N for the
-# output that the page shows after it, if it shows any.
+# output that the display shows after it, if it shows any.
 page_commands() {
 	awk '
 		/^\.Sh/ { on = $0 == ".Sh EXAMPLES" }
