@@ -111,8 +111,13 @@ static int end_all(struct worker *worker)
 
 	for (;;) {
 		struct signalfd_siginfo info;
-		int alive = signal_all(worker, SIGKILL);
+		int alive;
 
+		/* without a child there is no descendant either: what lost its parent has become ours */
+		(void)reap_some(worker, &none_left);
+		if (none_left)
+			return 0;
+		alive = signal_all(worker, SIGKILL);
 		(void)reap_some(worker, &none_left);
 		if (none_left || (alive == 0 && !worker->contained))
 			return 0;
