@@ -107,7 +107,7 @@ contained() {
 }
 
 is_stopped() {
-	[[ $(sed 's/.*) //' "/proc/$1/stat") == T* ]]
+	[[ $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) == T* ]]
 }
 
 # ended PID: it is gone, or a zombie that waits for this shell.
