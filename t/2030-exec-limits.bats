@@ -134,6 +134,8 @@ load exec
 
 @test "a deadline holds while rv-exec is stopped, and it answers timeout when it goes on" {
 	mark=stop-$$-$RANDOM
+	# TSTP stops nobody in an orphaned process group: the shell's job control makes one that is not.
+	set -m
 	for signal in STOP TSTP; do
 		x --json --timeout 2500ms --kill-grace 100ms --setenv RV_MARK=$mark -- /bin/sleep 60 >reply 2>stderr 3>&- &
 		pid=$!
@@ -149,6 +151,7 @@ load exec
 		rv_equal 124 $status
 		rv_equal timeout "$(member error.code <reply)"
 	done
+	set +m
 	no_workdir
 }
 

@@ -69,7 +69,8 @@ z() {
 }
 
 @test "--durability power syncs the intent before the tool runs, and the outcome before the answer" {
-	rv_need strace
+	# What an undumpable process writes, an ordinary user's strace does not see.
+	rv_need strace root
 	strace -f -o trace -e trace=fsync,fdatasync,write,execve rv-exec --tool t --workdir-base dirs --new-call --ledger ledger \
 		--durability power -- /bin/echo 1 >out
 	rv_equal 1 "$(cat out)"

@@ -318,10 +318,12 @@ bool rv_flat_read(struct rv_span line, struct rv_row *row)
 	struct flat flat; /* values are read only where they were seen */
 	struct rv_span phase;
 
+	if (line.len == 0)
+		return false;
 	flat.at = line.data;
 	flat.end = line.data + line.len;
 	flat.seen = 0;
-	if (line.len == 0 || !read_object(&flat) || !is_kind(&flat, PHASE, KIND_STRING))
+	if (!read_object(&flat) || !is_kind(&flat, PHASE, KIND_STRING))
 		return false;
 	memset(row, 0, sizeof *row);
 	phase = flat.values[PHASE].text;

@@ -15,18 +15,6 @@
 
 #define STACK_SIZE ((size_t)64 * 1024) /* a few calls deep; freed as soon as the exec has happened */
 
-/* exec resets handlers but neither an ignored signal nor the mask: signal(7). */
-static void reset_signals(void)
-{
-	struct sigaction action = { .sa_handler = SIG_DFL };
-	sigset_t none;
-
-	for (int number = 1; number < NSIG; number++)
-		(void)sigaction(number, &action, NULL); /* refused for KILL, STOP and libc's own two */
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* The numbers may overlap 0..2: lift them first, then put each in its place. */
 static int place_stdio(const int stdio[3])
 {
@@ -71,12 +59,14 @@ static int set_up(const struct rv_launch *launch)
 static int child_main(void *data)
 {
 	struct rv_launch *launch = data;
+	sigset_t none;
 
 	launch->step = RV_START_SETUP;
 	if (set_up(launch) == 0) {
 		launch->step = RV_START_CWD;
 		if (chdir(launch->cwd) == 0) {
-			reset_signals();
+			(void)sigemptyset(&none);
+			(void)sigprocmask(SIG_SETMASK, &none, NULL); /* exec keeps it; the dispositions are the worker's */
 			launch->step = RV_START_OK; /* before the exec: behind it there is nobody to say so */
 			(void)execve(launch->path, launch->argv, launch->envp);
 			launch->step = RV_START_EXEC;

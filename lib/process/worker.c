@@ -111,8 +111,13 @@ static int end_all(struct worker *worker)
 
 	for (;;) {
 		struct signalfd_siginfo info;
-		int alive = signal_all(worker, SIGKILL);
+		int alive;
 
+		/* without a child there is no descendant either: what lost its parent has become ours */
+		(void)reap_some(worker, &none_left);
+		if (none_left)
+			return 0;
+		alive = signal_all(worker, SIGKILL);
 		(void)reap_some(worker, &none_left);
 		if (none_left || (alive == 0 && !worker->contained))
 			return 0;
@@ -308,6 +313,17 @@ static int turn(struct worker *worker)
 
 /* ---- the beginning ---- */
 
+/* An exec keeps what is ignored, so each tool would: once here, and every tool starts with the defaults.
+ * By the kernel's call, since sigaction(3) leaves out libc's own two, which a parent may have ignored
+ * (GNU make does); SIGCHLD ignored would also reap behind our back. */
+static void default_dispositions(void)
+{
+	static const unsigned long action[16] = { 0 }; /* struct kernel_sigaction, all of it zero, on any machine */
+
+	for (long number = 1; number < _NSIG; number++)
+		(void)syscall(SYS_rt_sigaction, number, action, NULL, (size_t)(_NSIG / 8)); /* not KILL and STOP */
+}
+
 /* Nothing of the host's stays open here: a pipeline's reader must see the host's end as the end. */
 static int drop_descriptors(int socket)
 {
@@ -338,7 +354,7 @@ static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
 	(void)sigemptyset(&child);
 	(void)sigaddset(&child, SIGCHLD);
-	(void)signal(SIGCHLD, SIG_DFL); /* ignored, it would reap behind our back */
+	default_dispositions();
 	if (drop_descriptors(setup->socket) != 0)
 		return -1;
 	(void)setsid(); /* a terminal's stop must not reach the one who keeps the deadline */
