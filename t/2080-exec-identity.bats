@@ -35,6 +35,14 @@ key() {
 		"$(x --json --args "$args" -- /bin/true | member argsHash)"
 }
 
+@test "the key depends on nothing around it" {
+	rv-key --new-run one.run
+	first=$(key --run "$PWD/one.run" --args '{"ä":1e21,"a":[0.1]}')
+	mkdir elsewhere
+	rv_equal "$first" "$(cd elsewhere && TZ=Asia/Tokyo LC_ALL=de_DE.UTF-8 LC_NUMERIC=de_DE.UTF-8 RULVAR_RUN_ID=x HOME=/ key --run "$PWD/../one.run" --args '{"a":[0.1],"ä":1e21}')"
+	rv_equal "$first" "$(umask 077; x --json --timeout 7s --setenv A=b --run one.run --args '{"a":[1e-1],"\u00e4":1000000000000000000000}' -- /bin/echo 1 | member idempotencyKey)"
+}
+
 @test "killed between effect and outcome and run again: the same key, both effects with their intent" {
 	rv-key --new-run one.run
 	tool effect <<-TOOL

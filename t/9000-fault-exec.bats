@@ -57,6 +57,7 @@ setup() {
 }
 
 @test "the sweep sees a tool that makes its effect without an intent, and what outlives rv-exec" {
+	export TMPDIR=$PWD
 	mkdir bin
 	cp "$RV_BIN"/rv-ledger-* bin/
 	cat >bin/rv-exec <<-TOOL
@@ -76,5 +77,4 @@ setup() {
 	TOOL
 	rv_fails 1 "$RV_SRC/t/faults/sweep" --bin bin --inject "$RV_BIN/t/faults/inject" host:kill 2>err
 	grep -q 'processes are left' err
-	rm -rf "${TMPDIR:-/tmp}"/rv-sweep.*
 }

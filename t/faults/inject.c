@@ -153,10 +153,11 @@ static off_t ledger_size(const struct inject *inject)
 	return inject->ledger != NULL && stat(inject->ledger, &info) == 0 ? info.st_size : 0;
 }
 
-/* Not calls that could fail so: glibc ends the program where a futex or its own end fails. */
+/* Not calls that could fail so: brk(2) gives an address whatever happens, and glibc ends the program
+ * where a futex or its own end fails. */
 static bool cannot_fail(const struct user_regs_struct *regs)
 {
-	return regs->orig_rax == SYS_futex || regs->orig_rax == SYS_exit_group || regs->orig_rax == SYS_rt_sigreturn;
+	return regs->orig_rax == SYS_brk || regs->orig_rax == SYS_futex || regs->orig_rax == SYS_exit_group || regs->orig_rax == SYS_rt_sigreturn;
 }
 
 static bool is_write(const struct user_regs_struct *regs)
