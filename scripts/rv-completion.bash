@@ -90,11 +90,11 @@ _rv_complete() {
 			return
 		fi
 	fi
-	if ((operands == 1)) && [[ ${program##*/} == rv-exec ]]; then
+	if ((operands == 1)) && [[ ${program##*/} == rv-exec || ${program##*/} == rv-conform ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -f -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	fi
 }
 
-complete -o filenames -F _rv_complete rv-exec rv-key rv-ledger-repair rv-ledger-scan
+complete -o filenames -F _rv_complete rv-conform rv-exec rv-key rv-ledger-repair rv-ledger-scan

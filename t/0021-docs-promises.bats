@@ -56,12 +56,14 @@ exactly once'; do
 	for program in $(rv_programs); do "$program" --help; done | grep -oE -- '--[a-z][a-z-]+' | sort -u >options.txt
 	# Options of the scripts, of configure, and of other programs in examples.
 	printf '%s\n' --help --version --sanitize --valgrind --enable-werror --for --disable-static-libs --prefix --jobs >>options.txt
+	# Questions of the adapter contract, and options of container engines.
+	printf '%s\n' --capabilities --scan --repair --keys --security-opt --cap-add >>options.txt
 	mapfile -t all < <(pages)
 	cat "${all[@]}" | sed -E 's/\.?Fl -([a-z])/--\1/g' | grep -oE -- '(^|[^-[:alnum:]])--[a-z][a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u |
 		grep -vxF -f options.txt >unknown.txt || :
 	rv_equal '' "$(cat unknown.txt)" 'options of no program'
 	cat "${all[@]}" | grep -oE '\brv-[a-z]+(-[a-z]+)*' | sort -u >named.txt
-	{ rv_programs; printf '%s\n' rv-tools rv-ledger; } | sort -u >programs.txt
+	{ rv_programs; printf '%s\n' rv-tools rv-ledger rv-conformance; } | sort -u >programs.txt
 	grep -vxF -f programs.txt named.txt >unknown.txt || :
 	rv_equal '' "$(cat unknown.txt)" 'programs that are not there'
 }
