@@ -57,8 +57,6 @@ exactly once'; do
 	# Options of the scripts, of configure, of a container engine, and what rv-conform asks an adapter.
 	printf '%s\n' --help --version --sanitize --valgrind --enable-werror --for --disable-static-libs --prefix --jobs \
 		--cap-add --security-opt --capabilities --keys --repair --scan >>options.txt
-	# An adapter's (rv-conformance(7)), and a container engine's.
-	printf '%s\n' --capabilities --keys --repair --scan --cap-add --security-opt >>options.txt
 	mapfile -t all < <(pages)
 	cat "${all[@]}" | sed -E 's/\.?Fl -([a-z])/--\1/g' | grep -oE -- '(^|[^-[:alnum:]])--[a-z][a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u |
 		grep -vxF -f options.txt >unknown.txt || :

@@ -4,7 +4,7 @@
 RV_PYTHON=/usr/bin/python3
 [ -x "$RV_PYTHON" ] || RV_PYTHON=python3
 RV_ADAPTERS=$RV_SRC/t/adapters
-export RV_CONFORM=$RV_BIN/rv-conform
+export RV_CONFORM=$RV_BIN/rv-conform RV_ADAPTERS
 
 # make_adapter NAME CAPABILITIES BODY: an executable ./NAME; BODY is shell text that answers a request.
 make_adapter() {
