@@ -135,8 +135,7 @@ static int run(const struct rv_session_plan *plan)
 	if (status != 0)
 		return fail(&err);
 	if (result.interrupted != 0) {
-		rv_cli_say("interrupted: %zu checks were done",
-			result.counts.passed + result.counts.failed + result.counts.skipped);
+		rv_cli_say("interrupted: %zu checks were done", result.counts.passed + result.counts.failed + result.counts.skipped);
 		(void)signal(result.interrupted, SIG_DFL);
 		(void)raise(result.interrupted);
 	}

@@ -9,10 +9,9 @@
 #include "lib/digest/digest.h"
 #include "lib/json/write.h"
 
-#define PRELUDE \
-	"PATH=/usr/local/bin:/usr/bin:/bin; say() { printf '\"'; base64 | tr -d '\\n'; printf '\"'; }; " \
-	"inside() { case $(pwd -P)/ in \"$(cd \"$1\" && pwd -P)\"/base/?*) ;; " \
-	"*) echo '\"not in a workdir\"'; exit 0 ;; esac; }; "
+#define PRELUDE "PATH=/usr/local/bin:/usr/bin:/bin; " \
+	"say() { printf '\"'; base64 | tr -d '\\n'; printf '\"'; }; " \
+	"inside() { case $(pwd -P)/ in \"$(cd \"$1\" && pwd -P)\"/base/?*) ;; *) echo '\"not in a workdir\"'; exit 0 ;; esac; }; "
 
 #define SHOWN 1500 /* bytes of a request or a reply in a note */
 
@@ -243,8 +242,7 @@ bool rv_expect_error(struct rv_trial *trial, const struct rv_answer *answer, con
 	struct rv_span text = RV_SPAN("(none)");
 
 	if (!rv_expect_reply(trial, answer, answer != NULL && answer->reply != NULL, "no reply line") ||
-		!rv_expect_reply(
-			trial, answer, is_false(rv_json_get(answer->reply, "ok")), "no error where '%s' was due", code))
+	    !rv_expect_reply(trial, answer, is_false(rv_json_get(answer->reply, "ok")), "no error where '%s' was due", code))
 		return false;
 	got = rv_json_get(rv_json_get(answer->reply, "error"), "code");
 	if (rv_json_is_string(got))

@@ -118,8 +118,8 @@ static bool skip_undeclared(struct battery *battery, size_t index)
 	record->verdict = RV_SKIP;
 	for (size_t i = 0; i < RV_CAPABILITIES; i++) {
 		if ((missing & 1U << i) != 0)
-			rv_note_printf(&record->saw, "%s%s",
-				record->saw.len > 0 ? ", " : "the adapter does not declare ", rv_capability_name(i));
+			rv_note_printf(&record->saw, "%s%s", record->saw.len > 0 ? ", " : "the adapter does not declare ",
+				       rv_capability_name(i));
 	}
 	settle(battery, index, 0);
 	return true;

@@ -203,8 +203,7 @@ int rv_command_start(struct rv_command *command, const struct rv_command_plan *p
 		command->out = rv_steal_fd(&pipes[1][0]);
 		command->err = rv_steal_fd(&pipes[2][0]);
 		not_blocking(command->in);
-		(void)fcntl(command->in, F_SETPIPE_SZ,
-			PIPE_SIZE); /* refused near the user's limit: then it is written later */
+		(void)fcntl(command->in, F_SETPIPE_SZ, PIPE_SIZE); /* refused near the user's limit: then it is written later */
 		not_blocking(command->out);
 		not_blocking(command->err);
 		write_some(command); /* what the pipe takes: several may be started before one is waited for */

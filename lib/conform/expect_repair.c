@@ -73,8 +73,7 @@ bool rv_repair_vector_holds(const struct rv_repair_vector *vector, struct rv_spa
 	size_t front;
 
 	if (at == NULL)
-		return whole ? rv_span_equal(want, got)
-			     : got.len >= want.len && memcmp(want.data, got.data, want.len) == 0;
+		return whole ? rv_span_equal(want, got) : got.len >= want.len && memcmp(want.data, got.data, want.len) == 0;
 	/* up to the number; some digits; the rest */
 	front = (size_t)(at - want.data) + strlen("\"recoveredAt\":");
 	if (got.len < front || memcmp(want.data, got.data, front) != 0)

@@ -335,11 +335,9 @@ static void check_kernel(struct rv_buffer *out, const struct rv_json_node *kerne
 	if (uname(&name) != 0)
 		return;
 	if (strcmp(text_of(&text, kernel, "release"), name.release) != 0)
-		rv_buffer_printf(
-			out, "kernel: %s, and the receipt has %s\n", name.release, text.len > 0 ? text.data : "none");
+		rv_buffer_printf(out, "kernel: %s, and the receipt has %s\n", name.release, text.len > 0 ? text.data : "none");
 	if (strcmp(text_of(&text, kernel, "machine"), name.machine) != 0)
-		rv_buffer_printf(
-			out, "machine: %s, and the receipt has %s\n", name.machine, text.len > 0 ? text.data : "none");
+		rv_buffer_printf(out, "machine: %s, and the receipt has %s\n", name.machine, text.len > 0 ? text.data : "none");
 }
 
 int rv_receipt_check(const char *path, struct rv_buffer *out, struct rv_error *err)

@@ -69,8 +69,7 @@ static void pretty_add(const struct rv_report *report, const struct rv_result *r
 	if (verdict == RV_FAIL) {
 		add_note(out, "did", record->did.text, record->did.len);
 		add_note(out, "saw", record->saw.text, record->saw.len);
-		rv_buffer_printf(
-			out, "        %-9s %s  [%s]\n", "promised", result->check->promise, result->check->clause);
+		rv_buffer_printf(out, "        %-9s %s  [%s]\n", "promised", result->check->promise, result->check->clause);
 	}
 	add_note(out, "left", record->left.text, record->left.len);
 }

@@ -72,11 +72,9 @@ static void close_suite(struct rv_report *report)
 
 	if (report->suite == NULL)
 		return;
-	rv_buffer_printf(out,
-		"  <testsuite name=\"rv-conform.%s\" tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" "
-		"time=\"",
-		report->suite->name, counts->passed + counts->failed + counts->skipped, counts->failed,
-		counts->skipped);
+	rv_buffer_printf(out, "  <testsuite name=\"rv-conform.%s\" tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" time=\"",
+			 report->suite->name, counts->passed + counts->failed + counts->skipped, counts->failed,
+			 counts->skipped);
 	add_seconds(out, report->suite_ms);
 	rv_buffer_add_string(out, "\">\n");
 	rv_buffer_add(out, report->cases.data, report->cases.len);

@@ -33,10 +33,8 @@ static int check_host(struct rv_error *err)
 {
 	static const char *const argv[] = {
 		"/bin/sh", "-c",
-		"PATH=/usr/local/bin:/usr/bin:/bin; for p in base64 cat chmod env head ln ls mkdir mv printf "
-		"readlink rm sleep stat tr wc yes; do "
-		"command -v $p >/dev/null || { echo \"$p is missing\" >&2; exit 1; }; done; [ -r /proc/self/status ] "
-		"|| "
+		"PATH=/usr/local/bin:/usr/bin:/bin; for p in base64 cat chmod env head ln ls mkdir mv printf readlink rm sleep stat tr wc yes; do "
+		"command -v $p >/dev/null || { echo \"$p is missing\" >&2; exit 1; }; done; [ -r /proc/self/status ] || "
 		"{ echo '/proc is not mounted' >&2; exit 1; }",
 		NULL,
 	};
@@ -46,10 +44,9 @@ static int check_host(struct rv_error *err)
 
 	if (rv_command_run(&command, &plan, rv_clock_mono_ms() + HOST_MS, err) != 0)
 		return -1;
-	result = command.ended && command.status == 0
-		? 0
-		: rv_error_set(err, RV_E_IO, 0, "this host cannot run the checks: %.*s", (int)command.complained.len,
-			  command.complained.len > 0 ? command.complained.data : "/bin/sh");
+	result = command.ended && command.status == 0 ? 0 :
+		 rv_error_set(err, RV_E_IO, 0, "this host cannot run the checks: %.*s",
+			      (int)command.complained.len, command.complained.len > 0 ? command.complained.data : "/bin/sh");
 	rv_command_release(&command);
 	return result;
 }
@@ -79,13 +76,11 @@ static int check_plan(const struct rv_session_plan *plan, struct rv_error *err)
 			(plan->skip != NULL && plan->skip[0] != NULL);
 
 	if (plan->report != NULL && rv_report_format_of(plan->report) < 0)
-		return rv_error_set(
-			err, RV_E_USAGE, 0, "--report: %s ends in none of .tap, .xml, .jsonl", plan->report);
+		return rv_error_set(err, RV_E_USAGE, 0, "--report: %s ends in none of .tap, .xml, .jsonl", plan->report);
 	if (plan->receipt == NULL && (plan->previous != NULL || plan->source != NULL))
 		return rv_error_set(err, RV_E_USAGE, 0, "--previous and --source need --receipt");
 	if (plan->receipt != NULL && filtered)
-		return rv_error_set(
-			err, RV_E_USAGE, 0, "--receipt is for a whole run: it goes with no --suite, --only or --skip");
+		return rv_error_set(err, RV_E_USAGE, 0, "--receipt is for a whole run: it goes with no --suite, --only or --skip");
 	return 0;
 }
 
@@ -138,10 +133,7 @@ static void begin_reports(struct session *session, const struct rv_adapter *adap
 	const struct rv_session_plan *plan = session->plan;
 
 	session->shown = (struct rv_report){
-		.format = plan->format,
-		.strict_skips = plan->strict_skips,
-		.colour = plan->colour,
-		.tap13 = plan->tap13,
+		.format = plan->format, .strict_skips = plan->strict_skips, .colour = plan->colour, .tap13 = plan->tap13,
 	};
 	rv_report_begin(&session->shown, adapter, count, &session->text);
 	session->filing = plan->report != NULL;
@@ -259,8 +251,7 @@ int rv_session_list(const struct rv_session_plan *plan, struct rv_buffer *out, s
 		if (plan->format == RV_FORMAT_JSONL)
 			list_as_json(out, choice);
 		else
-			rv_buffer_printf(
-				out, "%s\t%s\t%s\n", choice->suite->name, choice->check->id, choice->check->title);
+			rv_buffer_printf(out, "%s\t%s\t%s\n", choice->suite->name, choice->check->id, choice->check->title);
 	}
 	if (result == 0 && selection.count == 0)
 		result = rv_error_set(err, RV_E_IO, 0, "no check is selected");

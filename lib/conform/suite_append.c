@@ -32,17 +32,15 @@ static bool append_to(struct rv_trial *trial, const struct rv_repair_vector *vec
 	if (!rv_expect_ok(trial, answer))
 		return false;
 	now = rv_trial_read(trial, trial->ledger);
-	if (!rv_expect(trial,
-		    now != NULL && rv_repair_vector_holds(vector, (struct rv_span){ now->data, now->len }, false),
-		    "what stood there is not as a repair leaves it: %.*s",
-		    now != NULL ? (int)(now->len < 1500 ? now->len : 1500) : 0, now != NULL ? now->data : ""))
+	if (!rv_expect(trial, now != NULL && rv_repair_vector_holds(vector, (struct rv_span){ now->data, now->len }, false),
+		       "what stood there is not as a repair leaves it: %.*s", now != NULL ? (int)(now->len < 1500 ? now->len : 1500) : 0,
+		       now != NULL ? now->data : ""))
 		return false;
 	for (size_t i = 0; i < now->len; i++)
 		more += now->data[i] == '\n';
 	for (size_t i = 0; i < vector->after.len; i++)
 		more -= vector->after.data[i] == '\n';
-	return rv_expect(
-		trial, more == 2 && now->data[now->len - 1] == '\n', "%zu lines were added, and not two", more);
+	return rv_expect(trial, more == 2 && now->data[now->len - 1] == '\n', "%zu lines were added, and not two", more);
 }
 
 /* Every n-th of the vectors that a repair has something to do with (or, `damaged`, must leave alone). */
@@ -112,10 +110,7 @@ static bool run_concurrent(struct rv_trial *trial)
 
 	for (int i = 0; i < WRITERS; i++) {
 		const struct rv_ask ask = {
-			.script = "sleep 0.2; echo 1",
-			.ledger = trial->ledger,
-			.run_id = long_name(trial, lengths[i], i),
-			.timeout_ms = 15000,
+			.script = "sleep 0.2; echo 1", .ledger = trial->ledger, .run_id = long_name(trial, lengths[i], i), .timeout_ms = 15000,
 		};
 
 		commands[i] = ask.run_id != NULL ? rv_ask_begin(trial, &ask) : NULL;
@@ -128,11 +123,9 @@ static bool run_concurrent(struct rv_trial *trial)
 	}
 	rv_did(trial, "dispatched %d calls at once onto one ledger, with rows of 300 bytes to 100 kB", WRITERS);
 	rows = rv_rows_read(trial, trial->ledger);
-	return rows != NULL &&
-		rv_expect(trial, rv_rows_count(rows, "intent") == WRITERS && rv_rows_count(rows, "outcome") == WRITERS,
-			"%zu intents and %zu outcomes of %d dispatches", rv_rows_count(rows, "intent"),
-			rv_rows_count(rows, "outcome"), WRITERS) &&
-		pairs_up(trial, rows);
+	return rows != NULL && rv_expect(trial, rv_rows_count(rows, "intent") == WRITERS && rv_rows_count(rows, "outcome") == WRITERS,
+					 "%zu intents and %zu outcomes of %d dispatches", rv_rows_count(rows, "intent"),
+					 rv_rows_count(rows, "outcome"), WRITERS) && pairs_up(trial, rows);
 }
 
 static bool run_reader(struct rv_trial *trial)
@@ -162,8 +155,7 @@ static bool run_waits(struct rv_trial *trial)
 	if (!rv_trial_write(trial, trial->ledger, RV_SPAN(""), 0600))
 		return false;
 	fd = open(trial->ledger, O_RDWR | O_CLOEXEC);
-	if (!rv_expect(trial, fd >= 0 && rv_io_lock(fd, 0, 1LL << 52, rv_clock_mono_ms() + 1000, &err) == 0, "lock: %s",
-		    err.message))
+	if (!rv_expect(trial, fd >= 0 && rv_io_lock(fd, 0, 1LL << 52, rv_clock_mono_ms() + 1000, &err) == 0, "lock: %s", err.message))
 		return false;
 	command = rv_ask_begin(trial, &ask);
 	rv_did(trial, "dispatched while another writer holds the ledger's OFD write lock, for 3.5 s");
@@ -188,8 +180,7 @@ static bool run_alive(struct rv_trial *trial)
 	}
 	rv_did(trial, "dispatched five times onto one ledger");
 	rows = rv_rows_read(trial, trial->ledger);
-	return rows != NULL && rv_expect(trial, rows->count == 10, "%zu rows, and not ten", rows->count) &&
-		pairs_up(trial, rows);
+	return rows != NULL && rv_expect(trial, rows->count == 10, "%zu rows, and not ten", rows->count) && pairs_up(trial, rows);
 }
 
 const struct rv_check rv_checks_append[] = {
@@ -214,8 +205,7 @@ const struct rv_check rv_checks_append[] = {
 	  "Anyone who can read the ledger could stop every worker.",
 	  "rv-ledger(5)", NEEDS, run_reader },
 	{ "append.waits", "a writer waits for the lock of another",
-	  "While another process holds the ledger's OFD write lock nothing is written, and afterwards the dispatch "
-	  "goes on.",
+	  "While another process holds the ledger's OFD write lock nothing is written, and afterwards the dispatch goes on.",
 	  "Without it an append may fall into another's repair.",
 	  "rv-ledger(5)", NEEDS, run_waits },
 	{ .id = NULL },

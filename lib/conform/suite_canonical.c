@@ -32,9 +32,8 @@ static bool expect_canonical(struct rv_trial *trial, struct rv_span input, struc
 	size_t same = 0;
 	char how[40];
 
-	if (command == NULL ||
-		!rv_expect(trial, rv_trial_status(command) == 0, "ADAPTER --canonical: %s: %.*s",
-			rv_command_how(command, how), (int)command->complained.len, command->complained.data))
+	if (command == NULL || !rv_expect(trial, rv_trial_status(command) == 0, "ADAPTER --canonical: %s: %.*s",
+					  rv_command_how(command, how), (int)command->complained.len, command->complained.data))
 		return false;
 	got = (struct rv_span){ command->said.data, command->said.len };
 	while (same < got.len && same < want.len && got.data[same] == want.data[same])
@@ -68,8 +67,7 @@ static bool run_documents(struct rv_trial *trial)
 	rv_buffer_add_byte(want, ']');
 	rv_did(trial, "asked for the canonical form of an array of %zu documents", count);
 	return rv_expect(trial, count > 50 && !all->failed && !want->failed, "only %zu vectors", count) &&
-		expect_canonical(
-			trial, (struct rv_span){ all->data, all->len }, (struct rv_span){ want->data, want->len });
+	       expect_canonical(trial, (struct rv_span){ all->data, all->len }, (struct rv_span){ want->data, want->len });
 }
 
 struct going {
@@ -162,8 +160,7 @@ static bool run_numbers(struct rv_trial *trial)
 		memcpy(hex, line.data, 16);
 		bits = strtoull(hex, NULL, 16);
 		memcpy(&value, &bits, sizeof value);
-		rv_buffer_printf(
-			all, "%c%.17g", all->len == 0 ? '[' : ',', value); /* no locale is set: a point is a point */
+		rv_buffer_printf(all, "%c%.17g", all->len == 0 ? '[' : ',', value); /* no locale is set: a point is a point */
 		rv_buffer_add_byte(want, want->len == 0 ? '[' : ',');
 		rv_buffer_add(want, line.data + 17, line.len - 17);
 	}
@@ -172,14 +169,12 @@ static bool run_numbers(struct rv_trial *trial)
 	rv_buffer_add_byte(all, ']');
 	rv_buffer_add_byte(want, ']');
 	rv_did(trial, "asked for the canonical form of an array of some 6000 doubles, each written with 17 digits");
-	return expect_canonical(
-		trial, (struct rv_span){ all->data, all->len }, (struct rv_span){ want->data, want->len });
+	return expect_canonical(trial, (struct rv_span){ all->data, all->len }, (struct rv_span){ want->data, want->len });
 }
 
 const struct rv_check rv_checks_canonical[] = {
 	{ "canonical.documents", "canonical form, document by document",
-	  "Every accepted document of the vectors has exactly its canonical bytes: members by UTF-16 code unit, the "
-	  "last duplicate, minimal escapes, lone surrogates as they are.",
+	  "Every accepted document of the vectors has exactly its canonical bytes: members by UTF-16 code unit, the last duplicate, minimal escapes, lone surrogates as they are.",
 	  "Keys and hashes are of these bytes: one that differs is another key.",
 	  "rv-key(1), --canonical", RV_CAN_CANONICAL, run_documents },
 	{ "canonical.refusals", "what JSON.parse refuses is refused",

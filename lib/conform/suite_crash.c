@@ -57,20 +57,16 @@ static bool has_lookup_members(struct rv_trial *trial, const struct rv_json_node
 	for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
 		const struct rv_json_node *member = rv_json_get(intent, strings[i]);
 
-		if (!rv_expect(trial, rv_json_is_string(member) && rv_json_string(member).len > 0,
-			    "the intent has no %s", strings[i]))
+		if (!rv_expect(trial, rv_json_is_string(member) && rv_json_string(member).len > 0, "the intent has no %s",
+			       strings[i]))
 			return false;
 	}
-	return rv_expect(trial, rv_json_is_string(hash) && rv_is_hex64(rv_json_string(hash)),
-		       "the intent has no argsHash") &&
-		rv_expect(trial,
-			rv_json_get(intent, "startedAt") != NULL &&
-				rv_json_integer(rv_json_get(intent, "startedAt"), &number) && number > 0,
-			"the intent has no startedAt") &&
-		rv_expect(trial,
-			rv_member_is(intent, "idempotencyKey", "key-e13") && rv_member_is(intent, "tool", "probe") &&
-				rv_member_is(intent, "runId", "run-e13"),
-			"the intent's key, tool or run is not the call's");
+	return rv_expect(trial, rv_json_is_string(hash) && rv_is_hex64(rv_json_string(hash)), "the intent has no argsHash") &&
+	       rv_expect(trial, rv_json_get(intent, "startedAt") != NULL &&
+			 rv_json_integer(rv_json_get(intent, "startedAt"), &number) && number > 0, "the intent has no startedAt") &&
+	       rv_expect(trial, rv_member_is(intent, "idempotencyKey", "key-e13") && rv_member_is(intent, "tool", "probe") &&
+			 rv_member_is(intent, "runId", "run-e13"),
+			 "the intent's key, tool or run is not the call's");
 }
 
 static bool run_e13(struct rv_trial *trial)
@@ -87,8 +83,7 @@ static bool run_e13(struct rv_trial *trial)
 	const struct rv_rows *rows;
 	struct rv_command *command;
 
-	if (!rv_expect(trial, base >= 0 && inotify_add_watch(watch, trial->dir, IN_MODIFY) >= 0, "inotify: %s",
-		    strerror(errno)))
+	if (!rv_expect(trial, base >= 0 && inotify_add_watch(watch, trial->dir, IN_MODIFY) >= 0, "inotify: %s", strerror(errno)))
 		return false;
 	command = rv_ask_begin(trial, &ask);
 	if (seen == NULL || !await_effect(trial, command))
@@ -104,10 +99,9 @@ static bool run_e13(struct rv_trial *trial)
 	    !rv_expect(trial, workdir_came_first(watch, base), "the intent was written before its workdir was made"))
 		return false;
 	rows = rv_rows_read(trial, trial->ledger);
-	return rv_expect(trial,
-		rows != NULL && rv_rows_count(rows, "intent") == 1 && rv_rows_count(rows, "outcome") == 0,
-		"after the kill the ledger has %zu intents and %zu outcomes, and not one orphan",
-		rv_rows_count(rows, "intent"), rv_rows_count(rows, "outcome"));
+	return rv_expect(trial, rows != NULL && rv_rows_count(rows, "intent") == 1 && rv_rows_count(rows, "outcome") == 0,
+			 "after the kill the ledger has %zu intents and %zu outcomes, and not one orphan",
+			 rv_rows_count(rows, "intent"), rv_rows_count(rows, "outcome"));
 }
 
 /* ---- beyond ---- */
@@ -134,8 +128,7 @@ static bool run_workdir(struct rv_trial *trial)
 static bool run_tree(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "sleep 3601.$2 & (sleep 3602.$2 &) ; : >\"$1/effect\"; exec sleep 3600.$2",
-		.timeout_ms = 15000,
+		.script = "sleep 3601.$2 & (sleep 3602.$2 &) ; : >\"$1/effect\"; exec sleep 3600.$2", .timeout_ms = 15000,
 	};
 	struct rv_command *command = rv_ask_begin(trial, &ask);
 
@@ -163,13 +156,11 @@ static bool run_retry(struct rv_trial *trial)
 	rows = rv_rows_read(trial, trial->ledger);
 	orphan = rv_rows_nth(rows, "intent", 0);
 	outcome = rv_rows_nth(rows, "outcome", 0);
-	return rv_expect(trial,
-		       rows != NULL && rv_rows_count(rows, "intent") == 2 && rv_rows_count(rows, "outcome") == 1,
-		       "%zu intents and %zu outcomes after a kill and a retry", rv_rows_count(rows, "intent"),
-		       rv_rows_count(rows, "outcome")) &&
-		rv_expect(trial, rv_member_same(orphan, outcome, "idempotencyKey"), "the retry has another key") &&
-		rv_expect(trial, !rv_member_same(orphan, outcome, "attemptId"),
-			"the retry's outcome carries the orphan's attemptId");
+	return rv_expect(trial, rows != NULL && rv_rows_count(rows, "intent") == 2 && rv_rows_count(rows, "outcome") == 1,
+			 "%zu intents and %zu outcomes after a kill and a retry", rv_rows_count(rows, "intent"),
+			 rv_rows_count(rows, "outcome")) &&
+	       rv_expect(trial, rv_member_same(orphan, outcome, "idempotencyKey"), "the retry has another key") &&
+	       rv_expect(trial, !rv_member_same(orphan, outcome, "attemptId"), "the retry's outcome carries the orphan's attemptId");
 }
 
 static size_t lines_of(struct rv_trial *trial, const char *path)
@@ -186,8 +177,7 @@ static size_t lines_of(struct rv_trial *trial, const char *path)
 static bool run_anytime(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "echo \"$RULVAR_IDEMPOTENCY_KEY\" >>\"$1/effects\"; sleep 0.5; echo 1",
-		.ledger = trial->ledger,
+		.script = "echo \"$RULVAR_IDEMPOTENCY_KEY\" >>\"$1/effects\"; sleep 0.5; echo 1", .ledger = trial->ledger,
 	};
 	const struct rv_ask last = { .script = "echo 2", .ledger = trial->ledger };
 	const char *effects = rv_trial_path(trial, "effects");
@@ -195,8 +185,7 @@ static bool run_anytime(struct rv_trial *trial)
 	size_t kills = 0;
 	int64_t delay = 1;
 
-	while (effects != NULL && lines_of(trial, effects) < 3 &&
-		rv_clock_mono_ms() + delay + 5000 < trial->deadline_ms) {
+	while (effects != NULL && lines_of(trial, effects) < 3 && rv_clock_mono_ms() + delay + 5000 < trial->deadline_ms) {
 		struct rv_command *command = rv_ask_begin(trial, &ask);
 
 		if (command == NULL)
@@ -206,8 +195,7 @@ static bool run_anytime(struct rv_trial *trial)
 		kills++;
 		delay += 2 + delay / 4;
 	}
-	rv_did(trial, "killed %zu dispatches, the first after 1 ms and each a little later, then dispatched once more",
-		kills);
+	rv_did(trial, "killed %zu dispatches, the first after 1 ms and each a little later, then dispatched once more", kills);
 	if (!rv_trial_all_gone(trial, 3000)) /* of executors that contain nothing: their tools may still be at it */
 		rv_clock_pause_ms(700);
 	if (!rv_expect(trial, lines_of(trial, effects) > 0, "no tool came as far as its effect") ||
@@ -215,8 +203,7 @@ static bool run_anytime(struct rv_trial *trial)
 		return false;
 	rows = rv_rows_read(trial, trial->ledger); /* every line a row: the last dispatch repaired what was torn */
 	return rows != NULL && rv_expect(trial, rv_rows_count(rows, "intent") > lines_of(trial, effects),
-					 "%zu effects of killed dispatches, and %zu intents with that of the last "
-					 "one",
+					 "%zu effects of killed dispatches, and %zu intents with that of the last one",
 					 lines_of(trial, effects), rv_rows_count(rows, "intent"));
 }
 
@@ -236,11 +223,10 @@ static bool run_abort(struct rv_trial *trial)
 			return false;
 		rv_command_signal(command, numbers[i]);
 		answer = rv_ask_end(trial, command);
-		if (!rv_expect_reply(
-			    trial, answer, answer != NULL && command->ended, "signal %d did not end it", numbers[i]) ||
-			rv_expect_attempt(trial, ledger, "error") == NULL ||
-			!rv_expect(trial, rv_trial_entries(trial->base) == 0, "the workdir is left behind") ||
-			!rv_expect(trial, rv_trial_all_gone(trial, 2000), "the tool still runs"))
+		if (!rv_expect_reply(trial, answer, answer != NULL && command->ended, "signal %d did not end it", numbers[i]) ||
+		    rv_expect_attempt(trial, ledger, "error") == NULL ||
+		    !rv_expect(trial, rv_trial_entries(trial->base) == 0, "the workdir is left behind") ||
+		    !rv_expect(trial, rv_trial_all_gone(trial, 2000), "the tool still runs"))
 			return false;
 		(void)unlink(rv_trial_path(trial, "effect"));
 	}
@@ -249,8 +235,7 @@ static bool run_abort(struct rv_trial *trial)
 
 const struct rv_check rv_checks_crash[] = {
 	{ "e13", "a kill between effect and outcome leaves the orphan intent",
-	  "The intent is written before the effect, while the workdir exists and is empty, with every member that a "
-	  "reconciler looks up; a kill before the outcome leaves it alone.",
+	  "The intent is written before the effect, while the workdir exists and is empty, with every member that a reconciler looks up; a kill before the outcome leaves it alone.",
 	  "An effect that happened and stands nowhere cannot be reconciled.",
 	  "rv-ledger(5)", RV_CAN_LEDGER | RV_CAN_TWO_PHASE, run_e13 },
 	{ "crash.workdir", "the intent names the tool's own workdir",
@@ -262,13 +247,11 @@ const struct rv_check rv_checks_crash[] = {
 	  "A tool that lives on has effects after its attempt was declared an orphan.",
 	  "rv-exec(1), The end", RV_CAN_CONTAIN, run_tree },
 	{ "crash.retry", "a retry does not resolve the orphan",
-	  "After a crash the same key is dispatched again as an attempt of its own; its outcome carries its own "
-	  "attemptId.",
+	  "After a crash the same key is dispatched again as an attempt of its own; its outcome carries its own attemptId.",
 	  "A sibling's success says nothing about an effect that may already have happened.",
 	  "rv-ledger(5)", RV_CAN_LEDGER | RV_CAN_TWO_PHASE, run_retry },
 	{ "crash.anytime", "no effect without an intent, whenever the kill comes",
-	  "However early a dispatch is killed, the ledger has an intent for each effect, and the next dispatch "
-	  "leaves whole rows alone.",
+	  "However early a dispatch is killed, the ledger has an intent for each effect, and the next dispatch leaves whole rows alone.",
 	  "The window between effect and row is what the ledger exists to close.",
 	  "rv-ledger(5)", RV_CAN_LEDGER | RV_CAN_TWO_PHASE, run_anytime },
 	{ "abort.signals", "TERM, INT and HUP end a dispatch in good order",

@@ -41,12 +41,10 @@ static bool run_request(struct rv_trial *trial)
 	line = rv_trial_read(trial, rv_trial_path(trial, "request"));
 	root = line != NULL ? rv_trial_parse(trial, line->data, line->len) : NULL;
 	ctx = rv_json_get(root, "ctx");
-	return rv_expect(trial, root != NULL, "the program's input is no JSON: %s",
-		       line != NULL ? line->data : "(nothing)") &&
-		rv_expect(trial,
-			rv_member_is(root, "tool", "probe") && rv_json_get(rv_json_get(root, "args"), "b") != NULL &&
-				rv_member_is(ctx, "runId", "run-m") && rv_member_is(ctx, "idempotencyKey", "key-m"),
-			"the program's input does not say tool, args, runId and idempotencyKey: %s", line->data);
+	return rv_expect(trial, root != NULL, "the program's input is no JSON: %s", line != NULL ? line->data : "(nothing)") &&
+	       rv_expect(trial, rv_member_is(root, "tool", "probe") && rv_json_get(rv_json_get(root, "args"), "b") != NULL &&
+			 rv_member_is(ctx, "runId", "run-m") && rv_member_is(ctx, "idempotencyKey", "key-m"),
+			 "the program's input does not say tool, args, runId and idempotencyKey: %s", line->data);
 }
 
 static bool fails_as_config(struct rv_trial *trial, const char *mint, const char *ledger)
@@ -54,8 +52,7 @@ static bool fails_as_config(struct rv_trial *trial, const char *mint, const char
 	const struct rv_ask ask = { .script = ": >\"$1/effect\"; echo 1", .mint = mint, .ledger = ledger };
 
 	return rv_expect_error(trial, rv_ask(trial, &ask), "config") &&
-		rv_expect(trial, !rv_trial_exists(rv_trial_path(trial, "effect")),
-			"the tool was run without credentials");
+	       rv_expect(trial, !rv_trial_exists(rv_trial_path(trial, "effect")), "the tool was run without credentials");
 }
 
 static bool run_failure(struct rv_trial *trial)
@@ -67,8 +64,7 @@ static bool run_failure(struct rv_trial *trial)
 static bool run_shape(struct rv_trial *trial)
 {
 	static const char *const mints[] = {
-		"cat >/dev/null",
-		"cat >/dev/null; echo '[\"A\"]'", "cat >/dev/null; echo '{\"A\":1}'", "cat >/dev/null; echo '{} {}'",
+		"cat >/dev/null", "cat >/dev/null; echo '[\"A\"]'", "cat >/dev/null; echo '{\"A\":1}'", "cat >/dev/null; echo '{} {}'",
 		"cat >/dev/null; echo '{\"A=B\":\"1\"}'", "cat >/dev/null; echo '{\"A\":\"x\\u0000y\"}'", NULL,
 	};
 
@@ -102,17 +98,14 @@ static bool run_after_intent(struct rv_trial *trial)
 	if (!rv_expect_ok(trial, rv_ask(trial, &ask)))
 		return false;
 	rows = rv_rows_read(trial, rv_trial_path(trial, "seen"));
-	return rv_expect(
-		trial, rv_rows_count(rows, "intent") == 1, "the ledger had no intent when the credentials were minted");
+	return rv_expect(trial, rv_rows_count(rows, "intent") == 1, "the ledger had no intent when the credentials were minted");
 }
 
 static bool run_own_wins(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "env | say",
-		.key = "true-key",
-		.mint = "cat >/dev/null; echo "
-			"'{\"RULVAR_IDEMPOTENCY_KEY\":\"forged\",\"RULVAR_RUN_ID\":\"forged\",\"RV_OTHER\":\"1\"}'",
+		.script = "env | say", .key = "true-key",
+		.mint = "cat >/dev/null; echo '{\"RULVAR_IDEMPOTENCY_KEY\":\"forged\",\"RULVAR_RUN_ID\":\"forged\",\"RV_OTHER\":\"1\"}'",
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 	const struct rv_buffer *env = rv_answer_said(trial, answer);
@@ -137,8 +130,7 @@ static bool run_nowhere(struct rv_trial *trial)
 	size_t seen;
 
 	if (command == NULL || secret == NULL ||
-		!rv_expect_reply(trial, NULL, rv_trial_await(trial, rv_trial_path(trial, "effect"), command),
-			"the tool got no credentials"))
+	    !rv_expect_reply(trial, NULL, rv_trial_await(trial, rv_trial_path(trial, "effect"), command), "the tool got no credentials"))
 		return false;
 	seen = rv_remains_count(secret);
 	if (!rv_trial_write(trial, rv_trial_path(trial, "go"), RV_SPAN(""), 0600))
@@ -146,11 +138,10 @@ static bool run_nowhere(struct rv_trial *trial)
 	answer = rv_ask_end(trial, command);
 	ledger = rv_trial_read(trial, trial->ledger);
 	return rv_expect_result(trial, answer, "1") &&
-		rv_expect(trial, seen == 0, "the secret stood in the command line of %zu processes", seen) &&
-		rv_expect_reply(trial, answer,
-			memmem(answer->line.data, answer->line.len, secret, strlen(secret)) == NULL,
-			"the secret is in the reply") &&
-		rv_expect(trial, ledger == NULL || strstr(ledger->data, secret) == NULL, "the secret is in the ledger");
+	       rv_expect(trial, seen == 0, "the secret stood in the command line of %zu processes", seen) &&
+	       rv_expect_reply(trial, answer, memmem(answer->line.data, answer->line.len, secret, strlen(secret)) == NULL,
+			       "the secret is in the reply") &&
+	       rv_expect(trial, ledger == NULL || strstr(ledger->data, secret) == NULL, "the secret is in the ledger");
 }
 
 const struct rv_check rv_checks_credentials[] = {

@@ -45,8 +45,7 @@ static bool run_exact(struct rv_trial *trial)
 	const struct rv_buffer *env = rv_answer_said(trial, answer);
 	char *stranger = env != NULL ? first_stranger(env->data, allowed) : NULL;
 
-	return env != NULL &&
-		rv_expect_reply(trial, answer, stranger == NULL, "the tool's environment also holds %s", stranger);
+	return env != NULL && rv_expect_reply(trial, answer, stranger == NULL, "the tool's environment also holds %s", stranger);
 }
 
 static bool run_identity(struct rv_trial *trial)
@@ -81,8 +80,7 @@ static bool run_absent(struct rv_trial *trial)
 static bool run_own_wins(struct rv_trial *trial)
 {
 	static const char *const names[] = { "RULVAR_TOOL", "RULVAR_RUN_ID", "RULVAR_IDEMPOTENCY_KEY", NULL };
-	static const char *const set[] = { "RULVAR_TOOL=forged", "RULVAR_RUN_ID=forged",
-		"RULVAR_IDEMPOTENCY_KEY=forged", NULL };
+	static const char *const set[] = { "RULVAR_TOOL=forged", "RULVAR_RUN_ID=forged", "RULVAR_IDEMPOTENCY_KEY=forged", NULL };
 	const struct rv_ask ask = { .script = "env | say", .allow_env = names, .set = set, .key = "true-key" };
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 	const struct rv_buffer *env = rv_answer_said(trial, answer);
@@ -95,8 +93,7 @@ static bool run_own_wins(struct rv_trial *trial)
 
 const struct rv_check rv_checks_environment[] = {
 	{ "env.exact", "the environment is exactly what was granted",
-	  "RULVAR_TOOL, RULVAR_RUN_ID, RULVAR_IDEMPOTENCY_KEY and the allowed variables: nothing else, neither PATH "
-	  "nor HOME.",
+	  "RULVAR_TOOL, RULVAR_RUN_ID, RULVAR_IDEMPOTENCY_KEY and the allowed variables: nothing else, neither PATH nor HOME.",
 	  "An exception list is always one variable short.",
 	  "rv-exec(1), The tool", 0, run_exact },
 	{ "env.identity", "the tool knows its name, run and key",

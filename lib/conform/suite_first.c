@@ -108,9 +108,8 @@ static bool run_e8(struct rv_trial *trial)
 	if (!rv_expect_error(trial, answer, "exit"))
 		return false;
 	message = rv_answer_message(answer);
-	return rv_expect_reply(trial, answer,
-		message.len > 0 && memmem(message.data, message.len, "the reason", 10) != NULL,
-		"the message does not end with what stderr said");
+	return rv_expect_reply(trial, answer, message.len > 0 && memmem(message.data, message.len, "the reason", 10) != NULL,
+			       "the message does not end with what stderr said");
 }
 
 static bool run_e9(struct rv_trial *trial)
@@ -131,21 +130,17 @@ static bool run_e9(struct rv_trial *trial)
 /* The workdir's path; NULL noted. */
 static const char *ask_workdir(struct rv_trial *trial)
 {
-	const struct rv_ask ask = {
-		.script = "inside \"$1\"; n=$(ls -A | wc -l); : >left; mkdir sub; : >sub/left; { echo $n; pwd; } | say"
-	};
+	const struct rv_ask ask = { .script = "inside \"$1\"; n=$(ls -A | wc -l); : >left; mkdir sub; : >sub/left; { echo $n; pwd; } | say" };
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 	const struct rv_buffer *said = rv_answer_said(trial, answer);
 	const char *path = said != NULL ? strchr(said->data, '/') : NULL;
 	char *copy;
 
 	if (said == NULL || !rv_expect_reply(trial, answer, path != NULL, "no workdir: %s", said->data) ||
-		!rv_expect_reply(
-			trial, answer, said->data[0] == '0', "the workdir was not empty at the start: %s", said->data))
+	    !rv_expect_reply(trial, answer, said->data[0] == '0', "the workdir was not empty at the start: %s", said->data))
 		return NULL;
 	copy = rv_trial_printf(trial, "%.*s", (int)strcspn(path, "\n"), path);
-	if (copy == NULL ||
-		!rv_expect_reply(trial, answer, !rv_trial_exists(copy), "%s is still there after the reply", copy))
+	if (copy == NULL || !rv_expect_reply(trial, answer, !rv_trial_exists(copy), "%s is still there after the reply", copy))
 		return NULL;
 	return copy;
 }
@@ -200,10 +195,8 @@ static bool run_e12(struct rv_trial *trial)
 
 const struct rv_check rv_checks_first[] = {
 	{ "e1", "protocol round trip",
-	  "A tool reads one line {tool, args, idempotencyKey} and then end of file; its stdout is the result, and "
-	  "the reply names the call.",
-	  "A tool that waits for end of file hangs, or one that reads other arguments than were asked for acts on "
-	  "them.",
+	  "A tool reads one line {tool, args, idempotencyKey} and then end of file; its stdout is the result, and the reply names the call.",
+	  "A tool that waits for end of file hangs, or one that reads other arguments than were asked for acts on them.",
 	  "rv-exec(1), The tool", 0, run_e1 },
 	{ "e2", "a host secret is not in the tool's environment",
 	  "The tool's environment is replaced and not inherited.",
@@ -230,8 +223,7 @@ const struct rv_check rv_checks_first[] = {
 	  "One tool that does not stop writing would take the host's memory.",
 	  "rv-exec(1), --max-output", 0, run_e7 },
 	{ "e8", "a non-zero exit is exit with its stderr tail",
-	  "A tool's own failure is the error exit, whatever stdout says, and its message ends with the end of "
-	  "stderr.",
+	  "A tool's own failure is the error exit, whatever stdout says, and its message ends with the end of stderr.",
 	  "A failed effect that is reported as a result is never looked at again.",
 	  "rv-exec(1), The end", 0, run_e8 },
 	{ "e9", "unparseable output is protocol",
@@ -248,8 +240,7 @@ const struct rv_check rv_checks_first[] = {
 	  "rv-ledger(5)", RV_CAN_LEDGER, run_e11 },
 	{ "e12", "a protocol failure is ledgered as error with exitCode 0",
 	  "Where the tool exited 0 and its output was refused, the row says error and exitCode 0.",
-	  "A row that says ok would hide a failure, one without the status would hide that the effect may have "
-	  "happened.",
+	  "A row that says ok would hide a failure, one without the status would hide that the effect may have happened.",
 	  "rv-ledger(5)", RV_CAN_LEDGER, run_e12 },
 	{ .id = NULL },
 };

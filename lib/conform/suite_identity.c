@@ -17,44 +17,32 @@ static const char *ask_key(struct rv_trial *trial, const struct rv_ask *ask)
 	if (!rv_expect_ok(trial, answer))
 		return NULL;
 	key = rv_member_text(trial, answer->reply, "idempotencyKey");
-	return rv_expect_reply(trial, answer, rv_is_hex64(rv_span_of(key)), "the derived key is '%s'", key) ? key
-													    : NULL;
+	return rv_expect_reply(trial, answer, rv_is_hex64(rv_span_of(key)), "the derived key is '%s'", key) ? key : NULL;
 }
 
 static bool run_stable(struct rv_trial *trial)
 {
 	static const char *const set[] = { "TZ=Pacific/Auckland", "LC_ALL=de_DE.UTF-8", "LANG=de_DE.UTF-8", NULL };
 	const struct rv_ask plain = {
-		.script = "echo 1",
-		.run_id = "run-k",
-		.coordinates = COORDINATES,
-		.args = RV_SPAN("{\"a\":0.5,\"b\":[1,2]}"),
+		.script = "echo 1", .run_id = "run-k", .coordinates = COORDINATES, .args = RV_SPAN("{\"a\":0.5,\"b\":[1,2]}"),
 	};
 	const struct rv_ask moved = {
-		.script = "echo 1",
-		.run_id = "run-k",
-		.coordinates = COORDINATES,
-		.args = RV_SPAN(" { \"b\" : [ 1.0, 2 ],\n \"a\" : 5e-1 } "),
+		.script = "echo 1", .run_id = "run-k", .coordinates = COORDINATES, .args = RV_SPAN(" { \"b\" : [ 1.0, 2 ],\n \"a\" : 5e-1 } "),
 		.set = set,
 	};
 	const char *first = ask_key(trial, &plain);
 	const char *second = first != NULL ? ask_key(trial, &moved) : NULL;
 
-	return second != NULL &&
-		rv_expect(trial, strcmp(first, second) == 0, "the same call has the keys %s and %s", first, second);
+	return second != NULL && rv_expect(trial, strcmp(first, second) == 0, "the same call has the keys %s and %s", first, second);
 }
 
 static bool run_exact(struct rv_trial *trial)
 {
-	/* the canonical form that the key is the digest of */
-	static const char text[] =
-		"{\"agentSeq\":7,\"args\":{\"a\":1},\"derivation\":2,\"genesis\":\"g-1\",\"ordinal\":3,"
-		"\"runId\":\"run-k\",\"tool\":\"probe\"}";
+	/* of the canonical {"agentSeq":7,"args":{"a":1},"derivation":2,"genesis":"g-1","ordinal":3,"runId":"run-k","tool":"probe"} */
+	static const char text[] = "{\"agentSeq\":7,\"args\":{\"a\":1},\"derivation\":2,\"genesis\":\"g-1\",\"ordinal\":3,"
+				   "\"runId\":\"run-k\",\"tool\":\"probe\"}";
 	const struct rv_ask ask = {
-		.script = "echo \"\\\"$RULVAR_IDEMPOTENCY_KEY\\\"\"",
-		.run_id = "run-k",
-		.coordinates = COORDINATES,
-		.args = RV_SPAN("{\"a\":1}"),
+		.script = "echo \"\\\"$RULVAR_IDEMPOTENCY_KEY\\\"\"", .run_id = "run-k", .coordinates = COORDINATES, .args = RV_SPAN("{\"a\":1}"),
 	};
 	struct rv_error err = RV_ERROR_INIT;
 	struct rv_sha256 *sha = rv_sha256_new(&err);
@@ -87,8 +75,7 @@ static bool run_distinct(struct rv_trial *trial)
 
 		ask.coordinates = others[i];
 		other = ask_key(trial, &ask);
-		if (other == NULL ||
-			!rv_expect(trial, strcmp(first, other) != 0, "another call (%s) has the same key", others[i]))
+		if (other == NULL || !rv_expect(trial, strcmp(first, other) != 0, "another call (%s) has the same key", others[i]))
 			return false;
 	}
 	return first != NULL;
@@ -97,11 +84,7 @@ static bool run_distinct(struct rv_trial *trial)
 static bool run_both(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = ": >\"$1/effect\"; echo 1",
-		.coordinates = COORDINATES,
-		.both = true,
-		.key = "another",
-		.ledger = trial->ledger,
+		.script = ": >\"$1/effect\"; echo 1", .coordinates = COORDINATES, .both = true, .key = "another", .ledger = trial->ledger,
 	};
 
 	return rv_expect_error(trial, rv_ask(trial, &ask), "request") &&
@@ -124,9 +107,7 @@ static bool run_approval(struct rv_trial *trial)
 	if (!made)
 		return rv_trial_failed(trial, &err);
 	for (size_t i = 0; i < 2; i++) {
-		const struct rv_ask ask = {
-			.script = "echo 1", .run_id = "run-a", .args = rv_span_of(spellings[i]), .ledger = trial->ledger
-		};
+		const struct rv_ask ask = { .script = "echo 1", .run_id = "run-a", .args = rv_span_of(spellings[i]), .ledger = trial->ledger };
 
 		if (!rv_expect_ok(trial, rv_ask(trial, &ask)))
 			return false;

@@ -41,8 +41,7 @@ static void add_invocation(struct rv_buffer *out, const struct rv_json_node *vec
 }
 
 /* The answers to `input`, parsed, NULL-terminated; noted where there are not `count`. */
-static const struct rv_json_node **answers(
-	struct rv_trial *trial, const char *const *words, struct rv_span input, size_t count)
+static const struct rv_json_node **answers(struct rv_trial *trial, const char *const *words, struct rv_span input, size_t count)
 {
 	const struct rv_command *command = rv_trial_adapter(trial, words, input);
 	const struct rv_json_node **all = rv_trial_alloc(trial, (count + 1) * sizeof *all);
@@ -59,10 +58,8 @@ static const struct rv_json_node **answers(
 			return NULL;
 		n++;
 	}
-	return rv_expect(trial, n == count && rest.len == 0, "%zu%s answers to %zu lines (%s)", n,
-		       rest.len > 0 ? " and more" : "", count, rv_command_how(command, how))
-		? all
-		: NULL;
+	return rv_expect(trial, n == count && rest.len == 0, "%zu%s answers to %zu lines (%s)", n, rest.len > 0 ? " and more" : "",
+			 count, rv_command_how(command, how)) ? all : NULL;
 }
 
 static const struct rv_json_node **vectors(struct rv_trial *trial, size_t *count)
@@ -98,9 +95,9 @@ static bool expect_vectors(struct rv_trial *trial, int derivation, const char *m
 		if (right.data == NULL)
 			continue;
 		got = text_of(answer[i], member);
-		if (!rv_expect(trial, rv_span_equal(got, right), "vector %zu (args %.*s): %s is '%.*s' and not '%.*s'",
-			    i + 1, (int)(args.len < 200 ? args.len : 200), args.data, member, (int)got.len,
-			    got.data != NULL ? got.data : "", (int)right.len, right.data))
+		if (!rv_expect(trial, rv_span_equal(got, right), "vector %zu (args %.*s): %s is '%.*s' and not '%.*s'", i + 1,
+			       (int)(args.len < 200 ? args.len : 200), args.data, member, (int)got.len, got.data != NULL ? got.data : "",
+			       (int)right.len, right.data))
 			return false;
 	}
 	return answer != NULL;
@@ -123,8 +120,7 @@ static bool run_hashes(struct rv_trial *trial)
 
 static bool is_refused(const struct rv_json_node *answer, const char *code)
 {
-	return rv_member_is(rv_json_get(answer, "error"), "code", code) &&
-		rv_json_get(answer, "idempotencyKey") == NULL;
+	return rv_member_is(rv_json_get(answer, "error"), "code", code) && rv_json_get(answer, "idempotencyKey") == NULL;
 }
 
 static bool run_numbers(struct rv_trial *trial)
@@ -143,8 +139,8 @@ static bool run_numbers(struct rv_trial *trial)
 	for (size_t i = 0; answer != NULL && i < count; i++) {
 		bool refused = text_of(vector[i], "v2").data == NULL;
 
-		if (!rv_expect(trial, refused == is_refused(answer[i], "number"), "vector %zu is %srefused as number",
-			    i + 1, refused ? "not " : ""))
+		if (!rv_expect(trial, refused == is_refused(answer[i], "number"), "vector %zu is %srefused as number", i + 1,
+			       refused ? "not " : ""))
 			return false;
 	}
 	return answer != NULL;
@@ -167,15 +163,14 @@ static bool expect_rules(struct rv_trial *trial, const char *const *words, const
 		rv_buffer_add_string(input, rules[i].line);
 	if (input == NULL)
 		return false;
-	rv_did(trial, "asked ADAPTER %s%s%s: %.*s", words[0], words[1] != NULL ? " " : "",
-		words[1] != NULL ? words[1] : "", (int)input->len, input->data);
+	rv_did(trial, "asked ADAPTER %s%s%s: %.*s", words[0], words[1] != NULL ? " " : "", words[1] != NULL ? words[1] : "",
+	       (int)input->len, input->data);
 	answer = answers(trial, words, (struct rv_span){ input->data, input->len }, count);
 	for (size_t i = 0; answer != NULL && i < count; i++) {
 		bool right = rules[i].code != NULL ? is_refused(answer[i], rules[i].code) :
 			     rv_is_hex64(text_of(answer[i], "idempotencyKey"));
 
-		if (!rv_expect(trial, right, "line %zu is not %s", i + 1,
-			    rules[i].code != NULL ? rules[i].code : "given a key"))
+		if (!rv_expect(trial, right, "line %zu is not %s", i + 1, rules[i].code != NULL ? rules[i].code : "given a key"))
 			return false;
 	}
 	return answer != NULL;
@@ -232,16 +227,12 @@ static bool run_bad_line(struct rv_trial *trial)
 	rv_did(trial, "asked ADAPTER --keys: %s", lines);
 	answer = answers(trial, keys, RV_SPAN(lines), 5);
 	return answer != NULL &&
-		rv_expect(trial,
-			rv_member_is(answer[0], "id", "a") && rv_member_is(answer[2], "id", "c") &&
-				rv_member_is(answer[4], "id", "e"),
-			"the answers are not in the order of the lines") &&
-		rv_expect(trial, is_refused(answer[1], "request") && is_refused(answer[3], "request"),
-			"a bad line has no error answer of its own") &&
-		rv_expect(trial,
-			rv_json_get(answer[1], "line") != NULL &&
-				rv_json_integer(rv_json_get(answer[1], "line"), &line) && line == 2,
-			"the error does not say line 2");
+	       rv_expect(trial, rv_member_is(answer[0], "id", "a") && rv_member_is(answer[2], "id", "c") &&
+			 rv_member_is(answer[4], "id", "e"), "the answers are not in the order of the lines") &&
+	       rv_expect(trial, is_refused(answer[1], "request") && is_refused(answer[3], "request"),
+			 "a bad line has no error answer of its own") &&
+	       rv_expect(trial, rv_json_get(answer[1], "line") != NULL && rv_json_integer(rv_json_get(answer[1], "line"), &line) &&
+			 line == 2, "the error does not say line 2");
 }
 
 const struct rv_check rv_checks_key[] = {
@@ -262,8 +253,7 @@ const struct rv_check rv_checks_key[] = {
 	  "Two different numbers would share a key.",
 	  "rv-key(1)", RV_CAN_KEYS, run_numbers },
 	{ "keys.derivations", "never another version's key",
-	  "No derivation and no genesis is 1; a genesis without a derivation, 2 without a genesis and an unknown "
-	  "derivation are refused; an empty genesis is a value.",
+	  "No derivation and no genesis is 1; a genesis without a derivation, 2 without a genesis and an unknown derivation are refused; an empty genesis is a value.",
 	  "A silent fallback flips the keys of a run in its middle.",
 	  "rv-key(1)", RV_CAN_KEYS, run_derivations },
 	{ "keys.recorded", "recorded runs without a derivation are 1",

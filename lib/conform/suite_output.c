@@ -38,8 +38,7 @@ static bool run_tail(struct rv_trial *trial)
 {
 	/* 3-byte characters, and an end that is not on a multiple of three from any power of two */
 	const struct rv_ask ask = {
-		.script = "n=0; while [ $n -lt 3000 ]; do printf '\\342\\202\\254'; n=$((n+1)); done >&2; echo ab "
-			  "the-end >&2; exit 1",
+		.script = "n=0; while [ $n -lt 3000 ]; do printf '\\342\\202\\254'; n=$((n+1)); done >&2; echo ab the-end >&2; exit 1",
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 	struct rv_span message;
@@ -118,13 +117,10 @@ static bool run_ledgered(struct rv_trial *trial)
 	    !rv_expect_error(trial, rv_ask(trial, &killed), "exit"))
 		return false;
 	row = rv_expect_attempt(trial, second, "error");
-	return row != NULL &&
-		rv_expect(trial, rv_member_is(row, "signal", "SIGKILL"), "the row's signal is '%s' and not SIGKILL",
-			rv_member_text(trial, row, "signal")) &&
-		rv_expect(trial,
-			rv_json_get(row, "exitCode") != NULL &&
-				rv_json_type(rv_json_get(row, "exitCode")) == RV_JSON_NULL,
-			"the row's exitCode is not null");
+	return row != NULL && rv_expect(trial, rv_member_is(row, "signal", "SIGKILL"), "the row's signal is '%s' and not SIGKILL",
+					rv_member_text(trial, row, "signal")) &&
+	       rv_expect(trial, rv_json_get(row, "exitCode") != NULL &&
+			 rv_json_type(rv_json_get(row, "exitCode")) == RV_JSON_NULL, "the row's exitCode is not null");
 }
 
 const struct rv_check rv_checks_output[] = {

@@ -9,19 +9,17 @@ static bool run_canonical(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
 		.script = "say",
-		.args = RV_SPAN(
-			"{ \"b\" : 1.0, \"a\" : [ 1e30, -0, 0.000001, 1e-7 ], \"\\ufb33\" : 1, \"\\ud83d\\ude00\" : 2,"
-			" \"e\" : \"\\u00e9\\u2028\\/\\u001F\", \"a\" : [ 1E21 ] }"),
+		.args = RV_SPAN("{ \"b\" : 1.0, \"a\" : [ 1e30, -0, 0.000001, 1e-7 ], \"\\ufb33\" : 1, \"\\ud83d\\ude00\" : 2,"
+				" \"e\" : \"\\u00e9\\u2028\\/\\u001F\", \"a\" : [ 1E21 ] }"),
 		.key = "k",
 	};
-	static const char want[] =
-		"{\"tool\":\"probe\",\"args\":{\"a\":[1e+21],\"b\":1,\"e\":\"\xc3\xa9\xe2\x80\xa8/\\u001f\","
-		"\"\xf0\x9f\x98\x80\":2,\"\xef\xac\xb3\":1},\"idempotencyKey\":\"k\"}\n";
+	static const char want[] = "{\"tool\":\"probe\",\"args\":{\"a\":[1e+21],\"b\":1,"
+				   "\"e\":\"\xc3\xa9\xe2\x80\xa8/\\u001f\",\"\xf0\x9f\x98\x80\":2,\"\xef\xac\xb3\":1},"
+				   "\"idempotencyKey\":\"k\"}\n";
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 	const struct rv_buffer *said = rv_answer_said(trial, answer);
 
-	return said != NULL &&
-		rv_expect_reply(trial, answer, strcmp(said->data, want) == 0, "the tool read: %s", said->data);
+	return said != NULL && rv_expect_reply(trial, answer, strcmp(said->data, want) == 0, "the tool read: %s", said->data);
 }
 
 static bool run_null(struct rv_trial *trial)
@@ -40,9 +38,7 @@ static bool run_null(struct rv_trial *trial)
 static bool run_trim(struct rv_trial *trial)
 {
 	/* U+FEFF, NBSP, U+2028, U+3000, VT, FF: white space to String.prototype.trim, not to JSON */
-	const struct rv_ask ask = {
-		.script = "printf '\\357\\273\\277\\302\\240\\v {\"a\":1}\\n\\342\\200\\250\\343\\200\\200\\f\\n'"
-	};
+	const struct rv_ask ask = { .script = "printf '\\357\\273\\277\\302\\240\\v {\"a\":1}\\n\\342\\200\\250\\343\\200\\200\\f\\n'" };
 	const struct rv_ask inside = { .script = "printf '[1,\\302\\2402]'" };
 
 	return rv_expect_result(trial, rv_ask(trial, &ask), "{\"a\":1}") &&
@@ -104,9 +100,8 @@ static bool run_large(struct rv_trial *trial)
 
 	rv_did(trial, "asked with arguments of 1 MiB for a tool that counts what it reads");
 	return rv_expect_ok(trial, answer) &&
-		rv_expect_reply(trial, answer,
-			result != NULL && rv_json_integer(result, &count) && count > (int64_t)ask.args.len,
-			"the tool read %lld bytes, and the arguments alone are %zu", (long long)count, ask.args.len);
+	       rv_expect_reply(trial, answer, result != NULL && rv_json_integer(result, &count) && count > (int64_t)ask.args.len,
+			       "the tool read %lld bytes, and the arguments alone are %zu", (long long)count, ask.args.len);
 }
 
 static bool run_deep(struct rv_trial *trial)
@@ -128,22 +123,18 @@ static bool run_deep(struct rv_trial *trial)
 static bool run_both_ways(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "head -c 786432 /dev/zero | tr '\\0' ' '; cat >/dev/null; head -c 786432 /dev/zero | tr "
-			  "'\\0' '\\n' >&2; echo 1",
+		.script = "head -c 786432 /dev/zero | tr '\\0' ' '; cat >/dev/null; head -c 786432 /dev/zero | tr '\\0' '\\n' >&2; echo 1",
 		.args = filled(trial, 1 << 20),
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
-	rv_did(trial,
-		"asked with 1 MiB of arguments for a tool that writes 768 KiB to stdout before it reads, and as much "
-		"to stderr after");
+	rv_did(trial, "asked with 1 MiB of arguments for a tool that writes 768 KiB to stdout before it reads, and as much to stderr after");
 	return rv_expect_result(trial, answer, "1");
 }
 
 static bool run_unread(struct rv_trial *trial)
 {
-	static const char *const scripts[] = { "echo 1", "exec <&-; echo 1", "head -c 1 >/dev/null; exec <&-; echo 1",
-		NULL };
+	static const char *const scripts[] = { "echo 1", "exec <&-; echo 1", "head -c 1 >/dev/null; exec <&-; echo 1", NULL };
 
 	for (size_t i = 0; scripts[i] != NULL; i++) {
 		const struct rv_ask ask = { .script = scripts[i], .args = filled(trial, 1 << 20) };
@@ -158,8 +149,7 @@ static bool run_unread(struct rv_trial *trial)
 
 const struct rv_check rv_checks_protocol[] = {
 	{ "protocol.canonical", "the tool reads canonical JSON",
-	  "The arguments reach the tool in canonical form (RFC 8785), on one line: the bytes that were hashed are "
-	  "the bytes that are read.",
+	  "The arguments reach the tool in canonical form (RFC 8785), on one line: the bytes that were hashed are the bytes that are read.",
 	  "A hash of something else than the tool saw binds no approval to an effect.",
 	  "rv-exec(1), The tool", 0, run_canonical },
 	{ "protocol.null", "empty output is null",
@@ -167,8 +157,7 @@ const struct rv_check rv_checks_protocol[] = {
 	  "A tool with nothing to say has not failed.",
 	  "rv-exec(1), The tool", 0, run_null },
 	{ "protocol.trim", "output is trimmed as JavaScript trims",
-	  "White space around the value, a byte order mark included, is no part of it; within it only JSON's own is "
-	  "allowed.",
+	  "White space around the value, a byte order mark included, is no part of it; within it only JSON's own is allowed.",
 	  "Executors that trim differently accept different tools.",
 	  "rv-exec(1), The tool", 0, run_trim },
 	{ "protocol.utf8", "invalid UTF-8 is protocol",

@@ -38,15 +38,13 @@ static bool is_repaired(struct rv_trial *trial, const char *file, const struct r
 	const struct rv_buffer *now = rv_trial_read(trial, file);
 
 	return rv_expect(trial, rv_trial_status(command) == 0, "status %d: %.*s", rv_trial_status(command),
-		       (int)(command->complained.len < 300 ? command->complained.len : 300),
-		       command->complained.data) &&
-		rv_expect(trial, rv_json_is_string(action) && rv_span_equal(rv_json_string(action), vector->action),
-			"the action is not %.*s: %.*s", (int)vector->action.len, vector->action.data,
-			(int)(command->said.len < 300 ? command->said.len : 300), command->said.data) &&
-		rv_expect(trial,
-			now != NULL && rv_repair_vector_holds(vector, (struct rv_span){ now->data, now->len }, true),
-			"the file is not as it should be: %.*s",
-			now != NULL ? (int)(now->len < 1500 ? now->len : 1500) : 0, now != NULL ? now->data : "");
+			 (int)(command->complained.len < 300 ? command->complained.len : 300), command->complained.data) &&
+	       rv_expect(trial, rv_json_is_string(action) && rv_span_equal(rv_json_string(action), vector->action),
+			 "the action is not %.*s: %.*s", (int)vector->action.len, vector->action.data,
+			 (int)(command->said.len < 300 ? command->said.len : 300), command->said.data) &&
+	       rv_expect(trial, now != NULL && rv_repair_vector_holds(vector, (struct rv_span){ now->data, now->len }, true),
+			 "the file is not as it should be: %.*s", now != NULL ? (int)(now->len < 1500 ? now->len : 1500) : 0,
+			 now != NULL ? now->data : "");
 }
 
 struct going {
@@ -128,12 +126,9 @@ static bool run_idempotent(struct rv_trial *trial)
 	second = repair(trial, NULL, file);
 	rv_did(trial, "repaired a torn ledger twice");
 	return first != NULL && second != NULL && once != NULL &&
-		rv_expect(trial,
-			rv_trial_status(second) == 0 &&
-				memmem(second->said.data, second->said.len, "\"none\"", 6) != NULL,
-			"the second time: status %d, %.*s", rv_trial_status(second), (int)second->said.len,
-			second->said.data) &&
-		is_unchanged(trial, file, (struct rv_span){ once->data, once->len });
+	       rv_expect(trial, rv_trial_status(second) == 0 && memmem(second->said.data, second->said.len, "\"none\"", 6) != NULL,
+			 "the second time: status %d, %.*s", rv_trial_status(second), (int)second->said.len, second->said.data) &&
+	       is_unchanged(trial, file, (struct rv_span){ once->data, once->len });
 }
 
 static bool run_check(struct rv_trial *trial)
@@ -145,9 +140,8 @@ static bool run_check(struct rv_trial *trial)
 		return false;
 	command = repair(trial, "--check", file);
 	rv_did(trial, "checked a read-only torn ledger");
-	return command != NULL &&
-		rv_expect(trial, rv_trial_status(command) == 1, "status %d, and not 1", rv_trial_status(command)) &&
-		is_unchanged(trial, file, RV_SPAN(TORN));
+	return command != NULL && rv_expect(trial, rv_trial_status(command) == 1, "status %d, and not 1", rv_trial_status(command)) &&
+	       is_unchanged(trial, file, RV_SPAN(TORN));
 }
 
 static bool run_missing(struct rv_trial *trial)
@@ -156,9 +150,8 @@ static bool run_missing(struct rv_trial *trial)
 	const struct rv_command *command = repair(trial, NULL, file);
 
 	rv_did(trial, "repaired a ledger that is not there");
-	return command != NULL &&
-		rv_expect(trial, rv_trial_status(command) == 5, "status %d, and not 5", rv_trial_status(command)) &&
-		rv_expect(trial, !rv_trial_exists(file), "the repair has made it");
+	return command != NULL && rv_expect(trial, rv_trial_status(command) == 5, "status %d, and not 5", rv_trial_status(command)) &&
+	       rv_expect(trial, !rv_trial_exists(file), "the repair has made it");
 }
 
 /* ---- repairers that meet ---- */
@@ -196,8 +189,7 @@ static bool run_held(struct rv_trial *trial)
 	(void)unlink(sidecar);
 	if (!command->ended && rv_command_wait(command, trial->deadline_ms) == 0)
 		return rv_expect(trial, false, "it does not go on when the lock is gone");
-	return rv_expect(trial, rv_trial_status(command) == 0 || rv_trial_status(command) == 5, "status %d",
-		rv_trial_status(command));
+	return rv_expect(trial, rv_trial_status(command) == 0 || rv_trial_status(command) == 5, "status %d", rv_trial_status(command));
 }
 
 static bool steals(struct rv_trial *trial, time_t age)
@@ -211,12 +203,10 @@ static bool steals(struct rv_trial *trial, time_t age)
 	sidecar = make_sidecar(trial, file, age);
 	command = sidecar != NULL ? repair(trial, NULL, file) : NULL;
 	rv_did(trial, "repaired a torn ledger beside a lock whose owner has not touched it for %lld s", (long long)age);
-	return command != NULL &&
-		rv_expect(trial, rv_trial_status(command) == 0, "status %d", rv_trial_status(command)) &&
-		rv_expect(trial, command->took_ms < 9000, "it took %lld ms", (long long)command->took_ms) &&
-		rv_expect(trial, rv_rows_count(rv_rows_read(trial, file), "torn") == 1,
-			"the tail is not in quarantine") &&
-		rv_expect(trial, !rv_trial_exists(sidecar), "the lock is left behind");
+	return command != NULL && rv_expect(trial, rv_trial_status(command) == 0, "status %d", rv_trial_status(command)) &&
+	       rv_expect(trial, command->took_ms < 9000, "it took %lld ms", (long long)command->took_ms) &&
+	       rv_expect(trial, rv_rows_count(rv_rows_read(trial, file), "torn") == 1, "the tail is not in quarantine") &&
+	       rv_expect(trial, !rv_trial_exists(sidecar), "the lock is left behind");
 }
 
 static bool run_stale(struct rv_trial *trial)
@@ -251,8 +241,7 @@ const struct rv_check rv_checks_repair[] = {
 	  "A mistyped path would look like a sound, empty ledger.",
 	  "rv-ledger-repair(1)", RV_CAN_REPAIR, run_missing },
 	{ "lock.held", "another writer's fresh repair lock is respected",
-	  "While PATH.repair-lock is touched by its owner the ledger is not changed; when it is gone the repair goes "
-	  "on.",
+	  "While PATH.repair-lock is touched by its owner the ledger is not changed; when it is gone the repair goes on.",
 	  "Two repairers at once erase each other's rows.",
 	  "rv-ledger(5)", RV_CAN_REPAIR, run_held },
 	{ "lock.stale", "a dead writer's repair lock is stolen",

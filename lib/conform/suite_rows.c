@@ -23,24 +23,19 @@ static bool run_members(struct rv_trial *trial)
 		return false;
 	row = rv_expect_attempt(trial, trial->ledger, "ok");
 	member = row != NULL ? rv_json_first(row) : NULL;
-	if (member == NULL ||
-		!rv_expect(trial, rv_span_equal(rv_json_name(member), RV_SPAN("phase")),
-			"the row does not begin with phase"))
+	if (member == NULL || !rv_expect(trial, rv_span_equal(rv_json_name(member), RV_SPAN("phase")), "the row does not begin with phase"))
 		return false;
 	for (size_t i = 0; i < SHARED; i++) {
 		member = rv_json_next(member);
 		if (!rv_expect(trial, member != NULL && rv_span_equal(rv_json_name(member), rv_span_of(shared[i])),
-			    "member %zu of the row is not %s", i + 2, shared[i]) ||
-			!rv_expect(trial,
-				strcmp(shared[i], "startedAt") == 0
-					? rv_json_integer(member, &number) && number > 1500000000000
-					: rv_json_is_string(member) && rv_json_string(member).len > 0,
-				"the row's %s is not what it should be", shared[i]))
+			       "member %zu of the row is not %s", i + 2, shared[i]) ||
+		    !rv_expect(trial, strcmp(shared[i], "startedAt") == 0 ? rv_json_integer(member, &number) && number > 1500000000000
+									  : rv_json_is_string(member) && rv_json_string(member).len > 0,
+			       "the row's %s is not what it should be", shared[i]))
 			return false;
 	}
 	member = rv_json_get(row, "durationMs");
-	return rv_expect(
-		trial, member != NULL && rv_json_integer(member, &number) && number >= 0, "durationMs is no integer");
+	return rv_expect(trial, member != NULL && rv_json_integer(member, &number) && number >= 0, "durationMs is no integer");
 }
 
 static bool run_pairing(struct rv_trial *trial)
@@ -59,8 +54,7 @@ static bool run_pairing(struct rv_trial *trial)
 	intent = rows->row[0];
 	outcome = rows->row[1];
 	for (size_t i = 0; i < SHARED; i++) {
-		if (!rv_expect(trial, rv_member_same(intent, outcome, shared[i]),
-			    "%s differs between intent and outcome", shared[i]))
+		if (!rv_expect(trial, rv_member_same(intent, outcome, shared[i]), "%s differs between intent and outcome", shared[i]))
 			return false;
 	}
 	return true;
@@ -94,9 +88,7 @@ static bool run_timeout(struct rv_trial *trial)
 
 static bool run_flood(struct rv_trial *trial)
 {
-	const struct rv_ask ask = {
-		.script = "head -c 1000000 /dev/zero; exec sleep 3600.$2", .ledger = trial->ledger, .max_output = 65536
-	};
+	const struct rv_ask ask = { .script = "head -c 1000000 /dev/zero; exec sleep 3600.$2", .ledger = trial->ledger, .max_output = 65536 };
 
 	return rv_expect_error(trial, rv_ask(trial, &ask), "output-cap") &&
 	       rv_expect_attempt(trial, trial->ledger, "error") != NULL;
@@ -114,17 +106,15 @@ static bool run_no_intent(struct rv_trial *trial)
 {
 	const char *directory = rv_trial_path(trial, "directory");
 
-	return rv_expect(trial, directory != NULL && mkdir(directory, 0700) == 0, "mkdir") &&
-		refuses(trial, directory) && refuses(trial, rv_trial_path(trial, "no/such/directory/effects.jsonl")) &&
-		refuses(trial, "/dev/full") &&
-		rv_expect(trial, rv_trial_entries(trial->base) == 0, "a refused dispatch leaves its workdir");
+	return rv_expect(trial, directory != NULL && mkdir(directory, 0700) == 0, "mkdir") && refuses(trial, directory) &&
+	       refuses(trial, rv_trial_path(trial, "no/such/directory/effects.jsonl")) && refuses(trial, "/dev/full") &&
+	       rv_expect(trial, rv_trial_entries(trial->base) == 0, "a refused dispatch leaves its workdir");
 }
 
 static bool run_no_outcome(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "mv \"$1/effects.jsonl\" \"$1/away\"; mkdir \"$1/effects.jsonl\"; echo 1",
-		.ledger = trial->ledger,
+		.script = "mv \"$1/effects.jsonl\" \"$1/away\"; mkdir \"$1/effects.jsonl\"; echo 1", .ledger = trial->ledger,
 	};
 
 	return rv_expect_error(trial, rv_ask(trial, &ask), "ledger");
@@ -139,10 +129,9 @@ static bool run_renamed(struct rv_trial *trial)
 		return false;
 	old = rv_rows_read(trial, rv_trial_path(trial, "away"));
 	new = rv_rows_read(trial, trial->ledger);
-	return rv_expect(trial,
-		rv_rows_count(old, "intent") == 1 && rv_rows_count(old, "outcome") + rv_rows_count(new, "outcome") == 1,
-		"of a dispatch whose ledger was renamed there are %zu intents and %zu outcomes",
-		rv_rows_count(old, "intent"), rv_rows_count(old, "outcome") + rv_rows_count(new, "outcome"));
+	return rv_expect(trial, rv_rows_count(old, "intent") == 1 && rv_rows_count(old, "outcome") + rv_rows_count(new, "outcome") == 1,
+			 "of a dispatch whose ledger was renamed there are %zu intents and %zu outcomes", rv_rows_count(old, "intent"),
+			 rv_rows_count(old, "outcome") + rv_rows_count(new, "outcome"));
 }
 
 const struct rv_check rv_checks_rows[] = {

@@ -61,17 +61,15 @@ static bool expect_report(struct rv_trial *trial, const struct rv_command *comma
 	size_t same = 0;
 
 	if (got == NULL || right == NULL ||
-		!rv_expect(trial, add_comparable(got, report), "no report: status %d: %.*s", rv_trial_status(command),
-			(int)(command->complained.len < 300 ? command->complained.len : 300),
-			command->complained.data) ||
-		!rv_expect(trial, add_comparable(right, want), "the vector itself has no report"))
+	    !rv_expect(trial, add_comparable(got, report), "no report: status %d: %.*s", rv_trial_status(command),
+		       (int)(command->complained.len < 300 ? command->complained.len : 300), command->complained.data) ||
+	    !rv_expect(trial, add_comparable(right, want), "the vector itself has no report"))
 		return false;
 	while (same < got->len && same < right->len && got->data[same] == right->data[same])
 		same++;
-	return rv_expect(trial, got->len == right->len && same == got->len,
-		"from byte %zu of its canonical form the report is %.*s, and not %.*s", same,
-		(int)(got->len - same < 120 ? got->len - same : 120), got->data + same,
-		(int)(right->len - same < 120 ? right->len - same : 120), right->data + same);
+	return rv_expect(trial, got->len == right->len && same == got->len, "from byte %zu of its canonical form the report is %.*s, and not %.*s",
+			 same, (int)(got->len - same < 120 ? got->len - same : 120), got->data + same,
+			 (int)(right->len - same < 120 ? right->len - same : 120), right->data + same);
 }
 
 /* A vector, its file, and the scan of it that goes on. */
@@ -101,8 +99,8 @@ static bool begin(struct rv_trial *trial, struct going *going, struct rv_span li
 	return going->command != NULL;
 }
 
-static bool end(struct rv_trial *trial, struct going *going,
-	bool (*judge)(struct rv_trial *trial, const struct rv_command *command, const struct rv_json_node *vector))
+static bool end(struct rv_trial *trial, struct going *going, bool (*judge)(struct rv_trial *trial, const struct rv_command *command,
+						    const struct rv_json_node *vector))
 {
 	rv_did(trial, "scanned the ledger '%.*s' (base64 %.*s)", (int)going->name.len, going->name.data,
 	       (int)(going->raw.len < 1200 ? going->raw.len : 1200), going->raw.data);
@@ -111,8 +109,8 @@ static bool end(struct rv_trial *trial, struct going *going,
 }
 
 /* Some at a time: most of a short program's life is waiting for its turn. */
-static bool each_vector(struct rv_trial *trial, bool tolerate,
-	bool (*judge)(struct rv_trial *trial, const struct rv_command *command, const struct rv_json_node *vector))
+static bool each_vector(struct rv_trial *trial, bool tolerate, bool (*judge)(struct rv_trial *trial, const struct rv_command *command,
+						    const struct rv_json_node *vector))
 {
 	struct rv_span rest = rv_vectors_ledger_scan, line;
 	struct going going[RV_TRIAL_ABREAST];
@@ -198,14 +196,12 @@ static bool expect_counts(struct rv_trial *trial, const struct rv_command *comma
 		return false;
 	report = rv_trial_parse(trial, command->said.data, command->said.len);
 	return rv_expect(trial, report != NULL && rv_trial_status(command) == status, "status %d and not %d: %.*s",
-		       rv_trial_status(command), status,
-		       (int)(command->complained.len < 300 ? command->complained.len : 300),
-		       command->complained.data) &&
-		rv_expect(trial,
-			count_of(report, "intents") == intents && count_of(report, "outcomes") == outcomes &&
-				count_of(report, "orphanedIntents") == orphans,
-			"%zu intents, %zu outcomes, %zu orphans, and not %zu, %zu, %zu", count_of(report, "intents"),
-			count_of(report, "outcomes"), count_of(report, "orphanedIntents"), intents, outcomes, orphans);
+			 rv_trial_status(command), status,
+			 (int)(command->complained.len < 300 ? command->complained.len : 300), command->complained.data) &&
+	       rv_expect(trial, count_of(report, "intents") == intents && count_of(report, "outcomes") == outcomes &&
+			 count_of(report, "orphanedIntents") == orphans, "%zu intents, %zu outcomes, %zu orphans, and not %zu, %zu, %zu",
+			 count_of(report, "intents"), count_of(report, "outcomes"), count_of(report, "orphanedIntents"), intents,
+			 outcomes, orphans);
 }
 
 static bool run_merge(struct rv_trial *trial)
@@ -213,12 +209,10 @@ static bool run_merge(struct rv_trial *trial)
 	const char *one = rv_trial_path(trial, "one.jsonl"), *two = rv_trial_path(trial, "two.jsonl");
 
 	if (one == NULL || two == NULL ||
-		!rv_trial_write(trial, one, RV_SPAN(ROW("outcome", "a", DONE) ROW("intent", "b", "")), 0600) ||
-		!rv_trial_write(trial, two,
-			RV_SPAN(ROW("intent", "a", "") ROW("intent", "c", "") ROW("outcome", "c", DONE)), 0600))
+	    !rv_trial_write(trial, one, RV_SPAN(ROW("outcome", "a", DONE) ROW("intent", "b", "")), 0600) ||
+	    !rv_trial_write(trial, two, RV_SPAN(ROW("intent", "a", "") ROW("intent", "c", "") ROW("outcome", "c", DONE)), 0600))
 		return false;
-	rv_did(trial,
-		"scanned two ledgers, of which the first has the outcome of an intent of the second, in both orders");
+	rv_did(trial, "scanned two ledgers, of which the first has the outcome of an intent of the second, in both orders");
 	return expect_counts(trial, scan(trial, false, one, two), 1, 3, 2, 1) &&
 	       expect_counts(trial, scan(trial, false, two, one), 1, 3, 2, 1);
 }
@@ -265,15 +259,13 @@ static bool run_untouched(struct rv_trial *trial)
 	if (!expect_counts(trial, scan(trial, false, file, NULL), 1, 1, 0, 1))
 		return false;
 	after = rv_trial_read(trial, file);
-	return rv_expect(trial,
-		after != NULL && after->len == sizeof torn - 1 && memcmp(after->data, torn, after->len) == 0,
-		"the scan has changed the ledger");
+	return rv_expect(trial, after != NULL && after->len == sizeof torn - 1 && memcmp(after->data, torn, after->len) == 0,
+			 "the scan has changed the ledger");
 }
 
 const struct rv_check rv_checks_scan[] = {
 	{ "scan.strict", "a corrupt ledger is refused",
-	  "Every vector with a line that is not strict UTF-8, JSON and the shape of its phase ends in status 4 with "
-	  "nothing on stdout; every other one is read.",
+	  "Every vector with a line that is not strict UTF-8, JSON and the shape of its phase ends in status 4 with nothing on stdout; every other one is read.",
 	  "Whoever reconciles from a part of a ledger drops intents without knowing.",
 	  "rv-ledger-scan(1)", RV_CAN_SCAN, run_strict },
 	{ "scan.report", "the report is the engine's",

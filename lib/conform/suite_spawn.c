@@ -40,8 +40,7 @@ static bool run_no_shell(struct rv_trial *trial)
 {
 	const char *file = rv_trial_path(trial, "shebangless");
 
-	return file != NULL && rv_trial_write(trial, file, RV_SPAN("echo 1\n"), 0755) &&
-		is_spawn_error(trial, file, NULL);
+	return file != NULL && rv_trial_write(trial, file, RV_SPAN("echo 1\n"), 0755) && is_spawn_error(trial, file, NULL);
 }
 
 static bool run_too_long(struct rv_trial *trial)
@@ -82,10 +81,9 @@ static bool run_arguments(struct rv_trial *trial)
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 	const struct rv_buffer *said = rv_answer_said(trial, answer);
 
-	return said != NULL &&
-		rv_expect_reply(trial, answer,
-			strcmp(said->data, "\na b\n$HOME\n*\n`id`\n'\"\\\n--help\n\xe2\x82\xac\n") == 0,
-			"the tool's arguments are: %s", said->data);
+	return said != NULL && rv_expect_reply(trial, answer,
+					       strcmp(said->data, "\na b\n$HOME\n*\n`id`\n'\"\\\n--help\n\xe2\x82\xac\n") == 0,
+					       "the tool's arguments are: %s", said->data);
 }
 
 /* The only entry of the workdirs' base, while the tool runs, is directly in it. */
@@ -97,9 +95,7 @@ static bool run_hostile_name(struct rv_trial *trial)
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		const struct rv_ask ask = {
-			.script = "pwd | say", .tool_json = rv_span_of(names[i]), .ledger = trial->ledger
-		};
+		const struct rv_ask ask = { .script = "pwd | say", .tool_json = rv_span_of(names[i]), .ledger = trial->ledger };
 		const struct rv_answer *answer = rv_ask(trial, &ask);
 		const struct rv_buffer *where = rv_answer_said(trial, answer);
 		const char *slash;
@@ -107,10 +103,9 @@ static bool run_hostile_name(struct rv_trial *trial)
 		if (where == NULL)
 			return false;
 		slash = strrchr(where->data, '/');
-		if (!rv_expect_reply(trial, answer,
-			    slash != NULL && (size_t)(slash - where->data) == strlen(trial->base) &&
-				    strncmp(where->data, trial->base, strlen(trial->base)) == 0 && slash[1] != '.',
-			    "the tool %s runs in %s, which is not directly in %s", names[i], where->data, trial->base))
+		if (!rv_expect_reply(trial, answer, slash != NULL && (size_t)(slash - where->data) == strlen(trial->base) &&
+				     strncmp(where->data, trial->base, strlen(trial->base)) == 0 && slash[1] != '.',
+				     "the tool %s runs in %s, which is not directly in %s", names[i], where->data, trial->base))
 			return false;
 	}
 	return true;

@@ -38,9 +38,7 @@ static bool run_ignores_term(struct rv_trial *trial)
 
 static bool run_stopped(struct rv_trial *trial)
 {
-	const struct rv_ask ask = {
-		.script = "kill -STOP $$; sleep 3600.$2", .timeout_ms = TIMEOUT, .grace_ms = GRACE
-	};
+	const struct rv_ask ask = { .script = "kill -STOP $$; sleep 3600.$2", .timeout_ms = TIMEOUT, .grace_ms = GRACE };
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
 	return rv_expect_error(trial, answer, "timeout") && rv_expect_within(trial, answer, LATEST);
@@ -77,9 +75,7 @@ static bool run_silent(struct rv_trial *trial)
 static bool run_reason(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "trap 'echo 1; exit 0' TERM; while :; do sleep 0.02; done",
-		.timeout_ms = TIMEOUT,
-		.grace_ms = 5000,
+		.script = "trap 'echo 1; exit 0' TERM; while :; do sleep 0.02; done", .timeout_ms = TIMEOUT, .grace_ms = 5000,
 	};
 
 	return rv_expect_error(trial, rv_ask(trial, &ask), "timeout");

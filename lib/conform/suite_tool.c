@@ -6,9 +6,7 @@
 #include "lib/conform/suites.h"
 
 /* "KEY VALUE" lines of /proc/self/status that the shell itself reads, so that it is the shell's. */
-#define STATUS \
-	"while read -r k v; do case $k in SigBlk:|SigIgn:|NoNewPrivs:) echo \"$k$v\";; esac; done </proc/self/status " \
-	"| say"
+#define STATUS "while read -r k v; do case $k in SigBlk:|SigIgn:|NoNewPrivs:) echo \"$k$v\";; esac; done </proc/self/status | say"
 
 static const char *ask_status(struct rv_trial *trial, unsigned flags, const struct rv_answer **answer)
 {
@@ -71,8 +69,7 @@ static bool run_descriptors(struct rv_trial *trial)
 static bool run_session(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "read -r pid comm state parent group session rest </proc/self/stat; echo \"$pid $group "
-			  "$session\" | say",
+		.script = "read -r pid comm state parent group session rest </proc/self/stat; echo \"$pid $group $session\" | say",
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 	const struct rv_buffer *said = rv_answer_said(trial, answer);
@@ -94,9 +91,8 @@ static bool run_umask(struct rv_trial *trial)
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 	const struct rv_buffer *said = rv_answer_said(trial, answer);
 
-	return said != NULL &&
-		rv_expect_reply(
-			trial, answer, strtol(said->data, NULL, 8) == 022, "the tool's umask is %s", said->data);
+	return said != NULL && rv_expect_reply(trial, answer, strtol(said->data, NULL, 8) == 022, "the tool's umask is %s",
+					       said->data);
 }
 
 const struct rv_check rv_checks_tool[] = {

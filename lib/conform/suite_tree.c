@@ -45,8 +45,7 @@ static bool run_double_fork(struct rv_trial *trial)
 
 static bool run_stopped(struct rv_trial *trial)
 {
-	return leaves_nothing(
-		trial, "sh -c 'kill -STOP $$; sleep 3600.$1' sh $2 >/dev/null 2>&1 </dev/null & sleep 0.2; echo 1");
+	return leaves_nothing(trial, "sh -c 'kill -STOP $$; sleep 3600.$1' sh $2 >/dev/null 2>&1 </dev/null & sleep 0.2; echo 1");
 }
 
 static bool run_deaf(struct rv_trial *trial)
@@ -57,8 +56,7 @@ static bool run_deaf(struct rv_trial *trial)
 
 static bool run_many(struct rv_trial *trial)
 {
-	return leaves_nothing(trial,
-		"n=0; while [ $n -lt 150 ]; do sleep 3600.$2 >/dev/null 2>&1 </dev/null & n=$((n+1)); done; echo 1");
+	return leaves_nothing(trial, "n=0; while [ $n -lt 150 ]; do sleep 3600.$2 >/dev/null 2>&1 </dev/null & n=$((n+1)); done; echo 1");
 }
 
 static bool run_timeout(struct rv_trial *trial)
@@ -75,18 +73,16 @@ static bool run_timeout(struct rv_trial *trial)
 }
 
 /*
- * Signals to pid 1 and to everybody are safe only as a process of a PID namespace of its own: the parent
- * must be its pid 1, the namespace another one than the battery's, and the shell's own number a small one.
+ * kill -9 -1 is safe only as a process of a PID namespace of its own: the parent must be its pid 1, the
+ * namespace another one than the battery's, and the shell's own number a small one.
  */
-#define IF_CONTAINED \
-	"ns=$(readlink /proc/self/ns/pid); " \
-	"if [ \"$PPID\" -eq 1 ] && [ $$ -gt 1 ] && [ $$ -lt 1000 ] && [ -n \"$3\" ] && [ -n \"$ns\" ] && " \
-	"[ \"$ns\" != \"$3\" ]; then "
-#define ELSE_SAY "; else echo '\"not contained\"'; fi"
+#define KILL_ALL \
+	"ns=$(readlink /proc/self/ns/pid); if [ \"$PPID\" -eq 1 ] && [ $$ -gt 1 ] && [ $$ -lt 1000 ] && [ -n \"$3\" ] && " \
+	"[ -n \"$ns\" ] && [ \"$ns\" != \"$3\" ]; then kill -9 -1; echo '\"killed\"'; else echo '\"not contained\"'; fi"
 
 static bool run_kill_all(struct rv_trial *trial)
 {
-	const struct rv_ask ask = { .script = IF_CONTAINED "kill -9 -1; echo '\"killed\"'" ELSE_SAY };
+	const struct rv_ask ask = { .script = KILL_ALL };
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
 	/* kill(2) with -1 spares the caller on Linux, so a tool that is contained may well go on */
@@ -101,7 +97,8 @@ static bool run_kill_guard(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
 		.script = "sleep 3600.$2 >/dev/null 2>&1 </dev/null & "
-			  IF_CONTAINED "kill -9 1; kill -STOP 1; kill -TERM 1; echo 1" ELSE_SAY,
+			  "if [ \"$PPID\" -eq 1 ] && [ \"$(readlink /proc/self/ns/pid)\" != \"$3\" ]; then "
+			  "kill -9 1; kill -STOP 1; kill -TERM 1; echo 1; else echo '\"not contained\"'; fi",
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
@@ -144,8 +141,7 @@ const struct rv_check rv_checks_tree[] = {
 	  "Killing the shell alone leaves what the shell was waiting for.",
 	  "rv-exec(1), The end", RV_CAN_CONTAIN, run_timeout },
 	{ "tree.kill-all", "a tool that kills everything it can reaches its own tree alone",
-	  "The tool runs in a PID namespace: kill -9 -1 ends what the tool started, and the reply says how the tool "
-	  "ended.",
+	  "The tool runs in a PID namespace: kill -9 -1 ends what the tool started, and the reply says how the tool ended.",
 	  "Without one the same line ends the user's other processes.",
 	  "rv-exec(1), The end", RV_CAN_CONTAIN, run_kill_all },
 	{ "tree.kill-guard", "a tool cannot kill its guard",

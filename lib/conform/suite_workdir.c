@@ -24,15 +24,14 @@ static bool run_name(struct rv_trial *trial)
 	const struct rv_buffer *said = rv_answer_said(trial, answer);
 	const char *want = rv_trial_printf(trial, "%s/rulvar-exec-probe-", trial->base);
 
-	return said != NULL && want != NULL &&
-		rv_expect_reply(trial, answer, strncmp(said->data, want, strlen(want)) == 0,
-			"the workdir is %s, and not %s...", said->data, want);
+	return said != NULL && want != NULL && rv_expect_reply(trial, answer, strncmp(said->data, want, strlen(want)) == 0,
+							       "the workdir is %s, and not %s...", said->data, want);
 }
 
 static bool is_gone(struct rv_trial *trial, const struct rv_answer *answer)
 {
-	return rv_expect_reply(trial, answer, rv_trial_entries(trial->base) == 0,
-		"%d entries are left in the workdirs' base", rv_trial_entries(trial->base));
+	return rv_expect_reply(trial, answer, rv_trial_entries(trial->base) == 0, "%d entries are left in the workdirs' base",
+			       rv_trial_entries(trial->base));
 }
 
 static bool run_failures(struct rv_trial *trial)
@@ -60,8 +59,7 @@ static bool run_failures(struct rv_trial *trial)
 static bool run_forbidden(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "inside \"$1\"; mkdir -p a/b c; : >a/b/f; : >c/f; chmod 0 a/b; chmod 500 c; chmod 0 a; chmod "
-			  "0 .; echo 1",
+		.script = "inside \"$1\"; mkdir -p a/b c; : >a/b/f; : >c/f; chmod 0 a/b; chmod 500 c; chmod 0 a; chmod 0 .; echo 1",
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
@@ -71,14 +69,8 @@ static bool run_forbidden(struct rv_trial *trial)
 static bool run_deep(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "inside \"$1\"; "
-			  "d="
-			  "
-			  ""dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
-			  "dddddddd; "
-			  "n=0; while [ $n -lt 90 ]; do mkdir $d && cd ./$d 2>/dev/null || break; n=$((n+1)); done; "
-			  ": "
-			  ">leaf; echo 1",
+		.script = "inside \"$1\"; d=dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd; "
+			  "n=0; while [ $n -lt 90 ]; do mkdir $d && cd ./$d 2>/dev/null || break; n=$((n+1)); done; : >leaf; echo 1",
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
@@ -95,16 +87,14 @@ static bool run_links(struct rv_trial *trial)
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
 	return rv_expect_result(trial, answer, "1") && is_gone(trial, answer) &&
-		rv_expect_reply(trial, answer, rv_trial_entries(outside) == 1,
-			"what a link in the workdir pointed at was removed");
+	       rv_expect_reply(trial, answer, rv_trial_entries(outside) == 1, "what a link in the workdir pointed at was removed");
 }
 
 static bool run_swapped(struct rv_trial *trial)
 {
 	const char *outside = rv_trial_path(trial, "outside");
 	const struct rv_ask ask = {
-		.script = "inside \"$1\"; mkdir \"$1/outside\"; : >\"$1/outside/precious\"; w=$(pwd); cd /; rm -rf "
-			  "\"$w\"; ln -s \"$1/outside\" \"$w\"; echo 1",
+		.script = "inside \"$1\"; mkdir \"$1/outside\"; : >\"$1/outside/precious\"; w=$(pwd); cd /; rm -rf \"$w\"; ln -s \"$1/outside\" \"$w\"; echo 1",
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
@@ -120,11 +110,8 @@ static bool run_cwd(struct rv_trial *trial)
 
 	const struct rv_buffer *where = rv_answer_said(trial, answer);
 
-	return where != NULL &&
-		rv_expect_reply(trial, answer,
-			strncmp(where->data, trial->base, strlen(trial->base)) == 0 &&
-				where->data[strlen(trial->base)] == '/',
-			"the tool runs in %s", where->data);
+	return where != NULL && rv_expect_reply(trial, answer, strncmp(where->data, trial->base, strlen(trial->base)) == 0 &&
+						where->data[strlen(trial->base)] == '/', "the tool runs in %s", where->data);
 }
 
 const struct rv_check rv_checks_workdir[] = {
