@@ -73,16 +73,18 @@ static bool run_timeout(struct rv_trial *trial)
 }
 
 /*
- * kill -9 -1 is safe only as a process of a PID namespace of its own: the parent must be its pid 1, the
- * namespace another one than the battery's, and the shell's own number a small one.
+ * Signals to pid 1 and to everybody are safe only as a process of a PID namespace of its own: the parent
+ * must be its pid 1, the namespace another one than the battery's, and the shell's own number a small one.
  */
-#define KILL_ALL \
-	"ns=$(readlink /proc/self/ns/pid); if [ \"$PPID\" -eq 1 ] && [ $$ -gt 1 ] && [ $$ -lt 1000 ] && [ -n \"$3\" ] && " \
-	"[ -n \"$ns\" ] && [ \"$ns\" != \"$3\" ]; then kill -9 -1; echo '\"killed\"'; else echo '\"not contained\"'; fi"
+#define IF_CONTAINED \
+	"ns=$(readlink /proc/self/ns/pid); " \
+	"if [ \"$PPID\" -eq 1 ] && [ $$ -gt 1 ] && [ $$ -lt 1000 ] && [ -n \"$3\" ] && [ -n \"$ns\" ] && " \
+	"[ \"$ns\" != \"$3\" ]; then "
+#define ELSE_SAY "; else echo '\"not contained\"'; fi"
 
 static bool run_kill_all(struct rv_trial *trial)
 {
-	const struct rv_ask ask = { .script = KILL_ALL };
+	const struct rv_ask ask = { .script = IF_CONTAINED "kill -9 -1; echo '\"killed\"'" ELSE_SAY };
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
 	/* kill(2) with -1 spares the caller on Linux, so a tool that is contained may well go on */
@@ -97,8 +99,7 @@ static bool run_kill_guard(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
 		.script = "sleep 3600.$2 >/dev/null 2>&1 </dev/null & "
-			  "if [ \"$PPID\" -eq 1 ] && [ \"$(readlink /proc/self/ns/pid)\" != \"$3\" ]; then "
-			  "kill -9 1; kill -STOP 1; kill -TERM 1; echo 1; else echo '\"not contained\"'; fi",
+			  IF_CONTAINED "kill -9 1; kill -STOP 1; kill -TERM 1; echo 1" ELSE_SAY,
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
