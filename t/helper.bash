@@ -39,6 +39,7 @@ rv_dies() {
 	shift
 	perl -e '
 		my $want = shift;
+		$SIG{$_} = "DEFAULT" for qw(INT HUP TERM PIPE QUIT); # a background job starts with some ignored
 		system { $ARGV[0] } @ARGV;
 		my $got = $? & 127;
 		exit 0 if $? != -1 && $got == $want;
