@@ -14,6 +14,8 @@ deserves() {
 		/^\.\\" end/ { inside = 0 }
 		inside && /^\.It Li / { for (i = 3; i <= NF; i++) if ($i != ",") print $i }' "$RV_SRC/man/rv-conformance.7" | sort >want.txt
 	[ -s want.txt ]
+	# what the page calls red for an ordinary user alone
+	if [ "$file" = spawn.mjs ] && [ "$(id -u)" -eq 0 ]; then sed -i '/^workdir.forbidden$/d' want.txt; fi
 	diff -u --label 'the page' --label "$file" want.txt got.txt || { grep '"status":"fail"' out.jsonl | cut -c 1-600; false; }
 }
 
