@@ -17,6 +17,7 @@
 #include "lib/process/descend.h"
 
 #define END_MS 2000
+#define DYING_MS 1000 /* what was sent SIGKILL a moment ago, a whole namespace perhaps, is not what was left */
 
 /* A zombie's command line is empty. */
 static bool carries(int proc, const char *pid, const char *nonce, char *text, size_t size)
@@ -80,13 +81,23 @@ size_t rv_remains_count(const char *nonce)
 	return walk(nonce, NULL, 0);
 }
 
+static void await_the_dying(const char *nonce)
+{
+	int64_t until = rv_clock_mono_ms() + DYING_MS;
+
+	while ((walk(nonce, NULL, 0) > 0 || rv_descend_signal(0, NULL, 0) > 0) && rv_clock_mono_ms() < until)
+		rv_clock_pause_ms(10);
+}
+
 void rv_remains_end(const char *nonce, struct rv_note *named)
 {
-	int64_t until = rv_clock_mono_ms() + END_MS;
+	int64_t until = rv_clock_mono_ms() + DYING_MS + END_MS;
+	size_t known;
+	int all;
 
-	size_t known = walk(nonce, named, 0);
-	int all = rv_descend_signal(0, NULL, 0);
-
+	await_the_dying(nonce);
+	known = walk(nonce, named, 0);
+	all = rv_descend_signal(0, NULL, 0);
 	if (all > 0 && (size_t)all > known)
 		rv_note_printf(named, "%s%zu without the nonce", known > 0 ? ", and " : "", (size_t)all - known);
 	for (;;) {
