@@ -47,13 +47,19 @@ static bool has_nul(struct rv_span text)
 	return text.len > 0 && memchr(text.data, '\0', text.len) != NULL;
 }
 
-int rv_attempt_check(const struct rv_call *call, struct rv_error *err)
+int rv_attempt_check(const struct rv_executor *executor, const struct rv_call *call, struct rv_error *err)
 {
+	const struct rv_isolation *isolation = executor->isolation;
+
 	if (has_nul(call->tool) || has_nul(call->run_id) || has_nul(call->key))
 		return rv_error_set(err, RV_E_REQUEST, 0, "a NUL in the tool's name, the run id or the key");
 	if (call->command == NULL || call->command[0] == '\0')
 		return rv_error_set(err, RV_E_CONFIG, 0, "there is no command to run");
-	return 0;
+	if (executor->require_containment && isolation->on_host)
+		return rv_error_set(err, RV_E_CONFIG, 0,
+				    "--require-containment: executor %s with sandbox %s runs outside the PID namespace",
+				    executor->name, executor->sandbox);
+	return isolation->check != NULL ? isolation->check(executor, call, err) : 0;
 }
 
 int rv_attempt_identity(struct rv_dispatch *dispatch, struct rv_error *err)
@@ -147,7 +153,7 @@ int rv_attempt_intent(struct rv_dispatch *dispatch, struct rv_buffer *row, struc
 		return -1;
 	writer.lock = dispatch->lock;
 	writer.until = dispatch->started_at + latest_end(executor);
-	rv_row_add_intent(row, &attempt, executor->sandbox, rv_containment_name(dispatch->slot->containment), &writer);
+	rv_row_add_intent(row, &attempt, executor->sandbox, rv_isolation_containment(dispatch), &writer);
 	return rv_buffer_check(row, err);
 }
 

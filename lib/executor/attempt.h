@@ -7,8 +7,9 @@
 #include "lib/base/error.h"
 #include "lib/executor/dispatch.h"
 
-/* What no environment and no command line can carry is refused before anything is written. */
-int rv_attempt_check(const struct rv_call *call, struct rv_error *err);
+/* What no environment and no command line can carry, and what the isolation cannot enforce, is refused before
+ * anything is written. */
+int rv_attempt_check(const struct rv_executor *executor, const struct rv_call *call, struct rv_error *err);
 /* --allow-env and --setenv; later the credentials; and the identity last, so that nothing overrides it. */
 int rv_attempt_environment(struct rv_dispatch *dispatch, struct rv_error *err);
 int rv_attempt_identity(struct rv_dispatch *dispatch, struct rv_error *err);

@@ -170,7 +170,6 @@ static int start_credentials(struct rv_dispatch *dispatch, struct rv_error *err)
 static int start_tool(struct rv_dispatch *dispatch, struct rv_error *err)
 {
 	const struct rv_executor *executor = dispatch->executor;
-	struct rv_buffer path = RV_BUFFER_INIT;
 	struct rv_run_plan plan = {
 		.argv = dispatch->call->argv,
 		.cwd = dispatch->workdir.data,
@@ -184,17 +183,18 @@ static int start_tool(struct rv_dispatch *dispatch, struct rv_error *err)
 	rv_buffer_clear(&dispatch->input);
 	add_tool_input(&dispatch->input, dispatch->call);
 	if (rv_attempt_identity(dispatch, err) == 0 && rv_buffer_check(&dispatch->input, err) == 0 &&
-	    rv_command_find(&path, dispatch->call->command, err) == 0) {
-		plan.path = path.data;
+	    rv_command_find(&dispatch->path, dispatch->call->command, err) == 0) {
+		plan.path = dispatch->path.data;
 		plan.envp = dispatch->environment.entries;
 		plan.input = (struct rv_span){ dispatch->input.data, dispatch->input.len };
+		if (executor->isolation->start != NULL && executor->isolation->start(dispatch, &plan, err) != 0)
+			return -1;
 		result = rv_run_start(&dispatch->run, executor->loop, dispatch->slot, &plan, err);
 		dispatch->running = true;
 		dispatch->stage = RV_STAGE_TOOL;
 		if (result != 0)
 			err->code = RV_E_SPAWN;
 	}
-	rv_buffer_release(&path);
 	return result;
 }
 
@@ -214,13 +214,13 @@ void rv_dispatch_begin(struct rv_dispatch *dispatch, const struct rv_executor *e
 	memset(dispatch, 0, sizeof *dispatch);
 	dispatch->executor = executor;
 	dispatch->call = call;
-	dispatch->slot = slot;
+	dispatch->slot = executor->isolation->on_host ? host_slot : slot;
 	dispatch->host_slot = host_slot;
 	dispatch->lock = -1;
 	dispatch->exit_code = -1;
 	dispatch->started_at = rv_clock_wall_ms();
 	dispatch->started_mono_ms = rv_clock_mono_ms();
-	if (rv_uuid(dispatch->attempt_id, err) != 0 || rv_attempt_check(call, err) != 0 ||
+	if (rv_uuid(dispatch->attempt_id, err) != 0 || rv_attempt_check(executor, call, err) != 0 ||
 	    rv_attempt_environment(dispatch, err) != 0 || rv_attempt_orphan(dispatch, err) != 0 ||
 	    rv_attempt_workdir(dispatch, err) != 0) {
 		refuse(dispatch);
@@ -294,8 +294,17 @@ static void end_run(struct rv_dispatch *dispatch)
 
 static void after_tool(struct rv_dispatch *dispatch)
 {
+	const struct rv_isolation *isolation = dispatch->executor->isolation;
+	struct rv_run_result *result = &dispatch->run.result;
+	enum rv_after after = RV_AFTER_RESULT;
+
+	if (isolation->after != NULL)
+		after = isolation->after(dispatch, result, &dispatch->error);
+	if (after == RV_AFTER_AGAIN)
+		return;
 	take_facts(dispatch);
-	(void)rv_admit_tool(&dispatch->run.result, dispatch->executor, dispatch->call, &dispatch->result, &dispatch->error);
+	if (after == RV_AFTER_RESULT)
+		(void)rv_admit_tool(result, dispatch->executor, dispatch->call, &dispatch->result, &dispatch->error);
 	end_run(dispatch);
 	settle(dispatch);
 }
@@ -382,5 +391,8 @@ void rv_dispatch_release(struct rv_dispatch *dispatch)
 	rv_environment_release(&dispatch->environment);
 	rv_buffer_release(&dispatch->workdir);
 	rv_buffer_release(&dispatch->input);
+	rv_buffer_release(&dispatch->path);
 	rv_buffer_release(&dispatch->result);
+	free(dispatch->held);
+	dispatch->held = NULL;
 }

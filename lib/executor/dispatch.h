@@ -24,16 +24,20 @@
 #include "lib/digest/digest.h"
 #include "lib/executor/batch.h"
 #include "lib/executor/environment.h"
+#include "lib/executor/isolation.h"
 #include "lib/ledger/append.h"
 #include "lib/ledger/row.h"
 #include "lib/process/loop.h"
 #include "lib/process/slot.h"
 #include "lib/process/supervise.h"
 
-/* What holds for every dispatch of an executor.  Borrowed by its dispatches. */
+/* What holds for every dispatch of one tag.  Borrowed by its dispatches. */
 struct rv_executor {
 	const char *name;         /* the tag in rows and replies: "subprocess" */
-	const char *sandbox;      /* "none" */
+	const char *sandbox;      /* in rows and replies: "none" */
+	const struct rv_isolation *isolation;
+	const void *isolation_data; /* the isolation's own */
+	bool require_containment; /* only a PID namespace of ours will do */
 	const char *workdir_base; /* absolute */
 	int64_t timeout_ms;
 	int64_t grace_ms;
@@ -61,6 +65,7 @@ struct rv_call {
 	struct rv_span run_id;
 	struct rv_span span_id;
 	struct rv_span agent_type; /* data NULL: absent */
+	struct rv_span executor; /* the tag that the call names; data NULL: none */
 	const char *command;     /* as the caller gave it */
 	char *const *argv;       /* argv[0] is the command */
 };
@@ -76,7 +81,7 @@ enum rv_dispatch_stage {
 struct rv_dispatch {
 	const struct rv_executor *executor;
 	const struct rv_call *call;
-	struct rv_slot *slot;         /* runs the tool */
+	struct rv_slot *slot;         /* runs the tool, and removes its workdir */
 	struct rv_slot *host_slot;    /* runs what belongs to the host: outside any namespace; may be NULL */
 	enum rv_dispatch_stage stage;
 	bool abort_asked;
@@ -92,6 +97,8 @@ struct rv_dispatch {
 	int64_t lock;                 /* the ledger byte held, -1: none */
 	struct rv_environment environment;
 	struct rv_buffer input;
+	struct rv_buffer path;        /* of the command, NUL-terminated */
+	void *held;                   /* the isolation's own for this dispatch, one allocation, freed with it */
 	struct rv_run run;
 	bool running;                 /* `run` holds something to release */
 	/* what became of it */
@@ -108,7 +115,7 @@ struct rv_dispatch {
 	struct rv_error warning;      /* said, and changes no result: a workdir that stays */
 };
 
-/* Start.  A refusal is no failure of this function: it is in dispatch->error, and the stage is DONE. */
+/* Start, with a job's two slots.  A refusal is no failure of this function: it is in dispatch->error, and the stage is DONE. */
 void rv_dispatch_begin(struct rv_dispatch *dispatch, const struct rv_executor *executor, const struct rv_call *call,
 		       struct rv_slot *slot, struct rv_slot *host_slot);
 void rv_dispatch_check(struct rv_dispatch *dispatch);

@@ -206,6 +206,7 @@ static void turn_until_answered(struct session *session)
 static int run(struct session *session, struct rv_error *err)
 {
 	struct rv_service *service = &session->service;
+	const struct rv_executor *executor;
 	struct rv_job *job;
 
 	if (rv_service_start(service, &session->once->service, 1, err) != 0 || build_call(session, err) != 0 ||
@@ -213,8 +214,11 @@ static int run(struct session *session, struct rv_error *err)
 		return -1;
 	if (service->signal_number != 0)
 		return rv_error_set(err, RV_E_ABORTED, 0, "aborted before anything was written or run");
+	executor = rv_registry_find(&service->registry, session->call.executor, err);
+	if (executor == NULL)
+		return -1;
 	job = &service->jobs[0];
-	rv_dispatch_begin(&session->dispatch, &service->executor, &session->call, &job->tool,
+	rv_dispatch_begin(&session->dispatch, executor, &session->call, &job->tool,
 			  job->has_host ? &job->host : NULL);
 	session->dispatched = true;
 	turn_until_answered(session);
@@ -227,7 +231,7 @@ static void close_session(struct session *session)
 
 	if (session->dispatched) {
 		if (!rv_dispatch_done(&session->dispatch)) /* a slow removal goes on without us */
-			rv_slot_leave(&service->jobs[0].tool);
+			rv_slot_leave(session->dispatch.slot);
 		rv_dispatch_release(&session->dispatch);
 	}
 	rv_service_release(service);

@@ -62,7 +62,7 @@ static void add_end(struct rv_buffer *out, const struct rv_dispatch *dispatch)
 		rv_json_member_int(out, "survivors", dispatch->survivors);
 	else
 		rv_json_member_null(out, "survivors");
-	rv_json_member_string(out, "containment", rv_containment_name(dispatch->slot->containment));
+	rv_json_member_string(out, "containment", rv_isolation_containment(dispatch));
 	rv_json_member_string(out, "sandbox", dispatch->executor->sandbox);
 	rv_json_add_name(out, "resources");
 	rv_buffer_add_byte(out, '{');

@@ -175,19 +175,6 @@ static int read_command(struct rv_request *request, const struct rv_json_node *s
 	return point_argv(request, count, err);
 }
 
-static int check_executor(const struct rv_json_node *root, struct rv_error *err)
-{
-	struct rv_span tag = RV_SPAN("subprocess");
-
-	if (may_be_string(root, "executor", &tag, err) != 0)
-		return -1;
-	if (rv_span_equal(tag, RV_SPAN("inprocess")))
-		return rv_error_set(err, RV_E_CONFIG, 0, "executor inprocess is the engine's own: nothing is run here");
-	if (!rv_span_equal(tag, RV_SPAN("subprocess")))
-		return rv_error_set(err, RV_E_CONFIG, 0, "executor %.*s is not registered", (int)tag.len, tag.data);
-	return 0;
-}
-
 static void clear(struct rv_request *request)
 {
 	rv_buffer_clear(&request->line);
@@ -221,7 +208,8 @@ int rv_request_read(struct rv_request *request, struct rv_span line, unsigned js
 	if (request->call.tool.len == 0)
 		return rv_error_set(err, RV_E_REQUEST, 0, "tool is empty");
 	if (read_args(request, rv_json_get(root, RV_NAME_ARGS), err) != 0 ||
-	    read_context(request, rv_json_get(root, "ctx"), err) != 0 || check_executor(root, err) != 0)
+	    read_context(request, rv_json_get(root, "ctx"), err) != 0 ||
+	    may_be_string(root, "executor", &request->call.executor, err) != 0)
 		return -1;
 	return read_command(request, rv_json_get(root, "spec"), command, err);
 }

@@ -39,7 +39,7 @@ int rv_request_init(struct rv_request *request, struct rv_error *err);
 void rv_request_release(struct rv_request *request);
 
 /* Read a line.  `command` is COMMAND and its ARGs, NULL-terminated, or NULL.  RV_E_REQUEST, RV_E_NUMBER,
- * RV_E_DERIVATION; RV_E_CONFIG for an executor that is not known or a request that names no command. */
+ * RV_E_DERIVATION; RV_E_CONFIG for a request that names no command. */
 int rv_request_read(struct rv_request *request, struct rv_span line, unsigned json_flags, char *const *command,
 		    struct rv_error *err);
 

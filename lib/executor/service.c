@@ -81,10 +81,10 @@ static int replace_slot(struct rv_service *service, struct rv_slot *slot, struct
 	return rv_error_wrap(err, "a slot was lost and cannot be replaced by one as strong");
 }
 
-int rv_service_renew(struct rv_service *service, struct rv_job *job, bool tainted, struct rv_error *err)
+int rv_service_renew(struct rv_service *service, struct rv_job *job, struct rv_slot *tainted, struct rv_error *err)
 {
-	if (tainted && job->tool.socket >= 0)
-		rv_slot_stop(&job->tool, 0);
+	if (tainted != NULL && tainted->socket >= 0)
+		rv_slot_stop(tainted, 0);
 	if ((job->tool.socket < 0 && replace_slot(service, &job->tool, err) != 0) ||
 	    (job->has_host && job->host.socket < 0 && replace_slot(service, &job->host, err) != 0)) {
 		job->lost = true;
@@ -140,6 +140,7 @@ void rv_service_release(struct rv_service *service)
 	if (service->signal_fd >= 0)
 		(void)close(service->signal_fd);
 	rv_loop_release(&service->loop);
+	rv_registry_release(&service->registry);
 	rv_buffer_release(&service->credentials_path);
 	free(service->credentials);
 	free(service->workdir_base);
@@ -220,13 +221,24 @@ static int open_the_ledger(struct rv_service *service, struct rv_error *err)
 	return 0;
 }
 
+static int register_tags(struct rv_service *service, struct rv_error *err)
+{
+	struct rv_executor *plain = rv_registry_add(&service->registry, &service->executor, "subprocess", err);
+
+	service->registry.chosen = "subprocess";
+	if (plain == NULL)
+		return -1;
+	plain->sandbox = "none";
+	plain->isolation = &rv_isolation_none;
+	return 0;
+}
+
 int rv_service_open(struct rv_service *service, struct rv_error *err)
 {
 	const struct rv_service_options *options = service->options;
 	struct rv_executor *executor = &service->executor;
 
-	executor->name = "subprocess";
-	executor->sandbox = "none";
+	executor->require_containment = options->require_containment;
 	executor->timeout_ms = options->timeout_ms;
 	executor->grace_ms = options->grace_ms;
 	executor->max_output = options->max_output;
@@ -238,7 +250,7 @@ int rv_service_open(struct rv_service *service, struct rv_error *err)
 	executor->batch = &service->batch;
 	if (find_base(service, err) != 0 || split_credentials(service, err) != 0 || open_stderr(service, err) != 0)
 		return -1;
-	return open_the_ledger(service, err);
+	return open_the_ledger(service, err) != 0 ? -1 : register_tags(service, err);
 }
 
 /* ---- signals ---- */

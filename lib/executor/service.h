@@ -14,6 +14,7 @@
 #include "lib/base/error.h"
 #include "lib/executor/batch.h"
 #include "lib/executor/dispatch.h"
+#include "lib/executor/registry.h"
 #include "lib/process/loop.h"
 #include "lib/process/slot.h"
 
@@ -58,7 +59,8 @@ struct rv_service {
 	struct rv_loop loop;
 	struct rv_batch batch;
 	struct rv_ledger *ledger;
-	struct rv_executor executor;
+	struct rv_executor executor; /* what is the same for every tag */
+	struct rv_registry registry; /* the tags */
 	struct rv_watch signals;
 	int signal_fd;
 	int signal_number; /* the first that came, 0: none */
@@ -77,9 +79,10 @@ int rv_service_check(const struct rv_service_options *options, struct rv_error *
 int rv_service_start(struct rv_service *service, const struct rv_service_options *options, size_t jobs,
 		     struct rv_error *err);
 /* After a dispatch: a job whose worker was lost, or that has somebody in it who cannot be killed
- * (`tainted`), gets another, as strong as the one before and never a weaker one.  -1: it is lost. */
-int rv_service_renew(struct rv_service *service, struct rv_job *job, bool tainted, struct rv_error *err);
-/* The executor and the ledger. */
+ * (`tainted`: that slot of the job, or NULL), gets another, as strong as the one before and never a weaker
+ * one.  -1: it is lost. */
+int rv_service_renew(struct rv_service *service, struct rv_job *job, struct rv_slot *tainted, struct rv_error *err);
+/* The executors and the ledger. */
 int rv_service_open(struct rv_service *service, struct rv_error *err);
 /* From here on TERM, INT and HUP are an abort that is written down: on_signal(owner) is called for each.
  * Not before: while input is still being read a signal simply ends the program. */

@@ -21,6 +21,7 @@ struct entry {
 	enum state state;
 	uint64_t number; /* of its line */
 	struct rv_request request;
+	const struct rv_executor *executor;
 	struct rv_dispatch dispatch;
 	struct rv_buffer reply;
 	size_t job; /* RUNNING: whose slot it has */
@@ -134,7 +135,8 @@ static void take_lines(struct stream *stream)
 		entry->number = stream->in.line;
 		entry->replied = false;
 		entry->state = WAITING;
-		if (rv_request_read(&entry->request, line, stream->options->json_flags, stream->options->command, &err) != 0)
+		if (rv_request_read(&entry->request, line, stream->options->json_flags, stream->options->command, &err) != 0 ||
+		    (entry->executor = rv_registry_find(&stream->service.registry, entry->request.call.executor, &err)) == NULL)
 			refuse(stream, entry, &err);
 	}
 	if (stream->ending)
@@ -155,7 +157,7 @@ static void begin_waiting(struct stream *stream)
 		stream->owners[job] = entry;
 		entry->state = RUNNING;
 		entry->job = job;
-		rv_dispatch_begin(&entry->dispatch, &stream->service.executor, &entry->request.call, &slots->tool,
+		rv_dispatch_begin(&entry->dispatch, entry->executor, &entry->request.call, &slots->tool,
 				  slots->has_host ? &slots->host : NULL);
 	}
 }
@@ -164,7 +166,7 @@ static void begin_waiting(struct stream *stream)
 static void free_job(struct stream *stream, struct entry *entry)
 {
 	struct rv_error err = RV_ERROR_INIT;
-	bool tainted = entry->dispatch.ran && entry->dispatch.survivors != 0;
+	struct rv_slot *tainted = entry->dispatch.ran && entry->dispatch.survivors != 0 ? entry->dispatch.slot : NULL;
 
 	if (rv_service_renew(&stream->service, &stream->service.jobs[entry->job], tainted, &err) != 0)
 		stream->options->say(err.message);
