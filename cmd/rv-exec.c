@@ -50,6 +50,7 @@ static const struct rv_option options[] = {
 	{ "setenv", 0, RV_OPT_LIST, AT(set_env), RV_UNSEEN, "NAME=VALUE", "set a variable for the tool; repeatable", 0, 0, NULL },
 	{ "credentials", 0, RV_OPT_STRING, AT(once.service.credentials), RV_UNSEEN, "'PROGRAM ...'", "mint the tool's credentials with this program, for each call", 0, 0, NULL },
 	{ "credentials-timeout", 0, RV_OPT_DURATION, AT(once.service.credentials_timeout_ms), RV_UNSEEN, "DUR", "how long minting may take (10s)", 0, 0, NULL },
+	{ "manifest", 0, RV_OPT_STRING, AT(once.service.manifest), RV_UNSEEN, "FILE", "what may run, by the tools' names: no COMMAND and no spec", 0, 0, NULL },
 	{ "tool-stderr", 0, RV_OPT_STRING, AT(once.service.tool_stderr), RV_UNSEEN, "tail|inherit|FILE", "keep its end for messages, pass it on, or append it to FILE", 0, 0, NULL },
 	{ "require-containment", 0, RV_OPT_FLAG, AT(once.service.require_containment), RV_UNSEEN, NULL, "refuse to run where no PID namespace can be had", 0, 0, NULL },
 	{ "ledger", 0, RV_OPT_STRING, AT(once.service.ledger), RV_UNSEEN, "FILE", "write an intent before the effect and an outcome after it", 0, 0, NULL },
@@ -66,6 +67,7 @@ static const struct rv_option options[] = {
 
 static const char *const usage[] = {
 	"[options] --tool NAME [--args JSON | --args-file FILE] -- COMMAND [ARG...]",
+	"[options] --manifest FILE --tool NAME [--args JSON | --args-file FILE]",
 	"--stream [--jobs N] [--unordered] [options] [-- COMMAND [ARG...]]",
 	NULL,
 };
@@ -163,7 +165,7 @@ static int check_stream(const struct options *values, struct rv_error *err)
 	    once->coordinates || once->new_call || once->span_id != NULL || once->agent_type != NULL || values->json)
 		return rv_error_set(err, RV_E_USAGE, 0, "with --stream the requests say the tool, its arguments and its "
 							"key, and every reply is JSON");
-	return rv_service_check(&once->service, err);
+	return rv_service_check(&once->service, once->argv, err);
 }
 
 static int run_stream(const struct options *values)
@@ -175,7 +177,7 @@ static int run_stream(const struct options *values)
 		.jobs = (size_t)values->jobs,
 		.unordered = values->unordered,
 		.json_flags = values->once.strict ? RV_JSON_STRICT : RV_JSON_DEFAULT,
-		.command = values->once.argv[0] != NULL ? values->once.argv : NULL,
+		.command = values->once.argv,
 		.in = STDIN_FILENO,
 		.out = STDOUT_FILENO,
 		.say = say,

@@ -127,7 +127,7 @@ int rv_admit_tool(const struct rv_run_result *run, const struct rv_executor *exe
 				    run->step == RV_START_FORK  ? "fork"
 				    : run->step == RV_START_CWD ? "workdir"
 								: "set-up");
-	if (check_reason(run, executor->timeout_ms, executor->max_output, err) != 0)
+	if (check_reason(run, call->timeout_ms, executor->max_output, err) != 0)
 		return -1;
 	if (run->lost || run->signal_number != 0 || run->exit_code != 0)
 		return fail_exit(run, err);

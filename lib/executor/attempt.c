@@ -134,9 +134,10 @@ int rv_attempt_orphan(const struct rv_dispatch *dispatch, struct rv_error *err)
 	return result;
 }
 
-static int64_t latest_end(const struct rv_executor *executor)
+static int64_t latest_end(const struct rv_dispatch *dispatch)
 {
-	int64_t ms = executor->timeout_ms + 2 * executor->grace_ms + executor->ledger_wait_ms + SETTLE_MS;
+	const struct rv_executor *executor = dispatch->executor;
+	int64_t ms = dispatch->call->timeout_ms + 2 * executor->grace_ms + executor->ledger_wait_ms + SETTLE_MS;
 
 	return executor->credentials != NULL ? ms + executor->credentials_timeout_ms : ms;
 }
@@ -152,7 +153,7 @@ int rv_attempt_intent(struct rv_dispatch *dispatch, struct rv_buffer *row, struc
 	if (rv_writer_init(&writer, err) != 0 || rv_ledger_hold(executor->batch->ledger, &dispatch->lock, err) != 0)
 		return -1;
 	writer.lock = dispatch->lock;
-	writer.until = dispatch->started_at + latest_end(executor);
+	writer.until = dispatch->started_at + latest_end(dispatch);
 	rv_row_add_intent(row, &attempt, executor->sandbox, rv_isolation_containment(dispatch), &writer);
 	return rv_buffer_check(row, err);
 }

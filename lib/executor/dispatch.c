@@ -173,7 +173,7 @@ static int start_tool(struct rv_dispatch *dispatch, struct rv_error *err)
 	struct rv_run_plan plan = {
 		.argv = dispatch->call->argv,
 		.cwd = dispatch->workdir.data,
-		.timeout_ms = executor->timeout_ms,
+		.timeout_ms = dispatch->call->timeout_ms,
 		.grace_ms = executor->grace_ms,
 		.max_output = executor->max_output,
 		.stderr_fd = executor->stderr_fd,

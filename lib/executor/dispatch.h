@@ -39,7 +39,6 @@ struct rv_executor {
 	const void *isolation_data; /* the isolation's own */
 	bool require_containment; /* only a PID namespace of ours will do */
 	const char *workdir_base; /* absolute */
-	int64_t timeout_ms;
 	int64_t grace_ms;
 	uint64_t max_output;
 	const char *const *allow_env; /* names, NULL-terminated */
@@ -68,6 +67,8 @@ struct rv_call {
 	struct rv_span executor; /* the tag that the call names; data NULL: none */
 	const char *command;     /* as the caller gave it */
 	char *const *argv;       /* argv[0] is the command */
+	int64_t timeout_ms;
+	bool needs_approval;
 };
 
 enum rv_dispatch_stage {

@@ -64,13 +64,13 @@ int rv_once_check(const struct rv_once *once, struct rv_error *err)
 {
 	if (once->tool == NULL || once->tool[0] == '\0')
 		return rv_error_set(err, RV_E_USAGE, 0, "--tool is missing");
-	if (once->argv[0] == NULL)
+	if (once->argv[0] == NULL && once->service.manifest == NULL)
 		return rv_error_set(err, RV_E_USAGE, 0, "the COMMAND is missing");
 	if (once->args != NULL && once->args_file != NULL)
 		return rv_error_set(err, RV_E_USAGE, 0, "--args and --args-file are one too many");
 	if (once->key != NULL && once->key[0] == '\0')
 		return rv_error_set(err, RV_E_USAGE, 0, "--key is empty");
-	if (rv_service_check(&once->service, err) != 0)
+	if (rv_service_check(&once->service, once->argv, err) != 0)
 		return -1;
 	return check_identity(once, err);
 }
@@ -210,10 +210,12 @@ static int run(struct session *session, struct rv_error *err)
 	struct rv_job *job;
 
 	if (rv_service_start(service, &session->once->service, 1, err) != 0 || build_call(session, err) != 0 ||
-	    rv_service_open(service, err) != 0 || rv_service_take_signals(service, on_signal, session, err) != 0)
+	    rv_service_open(service, session->once->argv, err) != 0 || rv_service_take_signals(service, on_signal, session, err) != 0)
 		return -1;
 	if (service->signal_number != 0)
 		return rv_error_set(err, RV_E_ABORTED, 0, "aborted before anything was written or run");
+	if (rv_rules_apply(&service->rules, &session->call, err) != 0)
+		return -1;
 	executor = rv_registry_find(&service->registry, session->call.executor, err);
 	if (executor == NULL)
 		return -1;

@@ -175,6 +175,14 @@ static int read_command(struct rv_request *request, const struct rv_json_node *s
 	return point_argv(request, count, err);
 }
 
+/* Under a manifest no request says what is run. */
+static int refuse_spec(const struct rv_json_node *spec, struct rv_error *err)
+{
+	if (spec == NULL)
+		return 0;
+	return rv_error_set(err, RV_E_CONFIG, 0, "spec: the manifest says what is run, and no request does");
+}
+
 static void clear(struct rv_request *request)
 {
 	rv_buffer_clear(&request->line);
@@ -184,10 +192,11 @@ static void clear(struct rv_request *request)
 	request->call = (struct rv_call){ .id = RV_SPAN("") };
 }
 
-int rv_request_read(struct rv_request *request, struct rv_span line, unsigned json_flags, char *const *command,
-		    struct rv_error *err)
+int rv_request_read(struct rv_request *request, struct rv_span line, unsigned json_flags,
+		    const struct rv_rules *rules, struct rv_error *err)
 {
 	const struct rv_json_node *root;
+	const struct rv_json_node *spec;
 	const struct rv_json_node *id;
 
 	clear(request);
@@ -211,5 +220,8 @@ int rv_request_read(struct rv_request *request, struct rv_span line, unsigned js
 	    read_context(request, rv_json_get(root, "ctx"), err) != 0 ||
 	    may_be_string(root, "executor", &request->call.executor, err) != 0)
 		return -1;
-	return read_command(request, rv_json_get(root, "spec"), command, err);
+	spec = rv_json_get(root, "spec");
+	if ((rules->has_manifest && refuse_spec(spec, err) != 0) || rv_rules_apply(rules, &request->call, err) != 0)
+		return -1;
+	return rules->has_manifest ? 0 : read_command(request, spec, rules->command, err);
 }

@@ -5,8 +5,8 @@
  *    "ctx":{"runId","spanId"?,"agentType"?,"idempotencyKey"}}
  *
  * For the key `ctx` may hold a call's coordinates as rv-key reads them; both, and different, is refused.
- * spec.command stands for COMMAND and its ARGs; without it spec.args follow them.  Members that are not
- * known are passed over.
+ * spec.command stands for COMMAND and its ARGs; without it spec.args follow them; under a manifest there is
+ * no spec.  Members that are not known are passed over.
  */
 #ifndef RV_EXECUTOR_REQUEST_H
 #define RV_EXECUTOR_REQUEST_H
@@ -18,6 +18,7 @@
 #include "lib/base/text.h"
 #include "lib/digest/digest.h"
 #include "lib/executor/dispatch.h"
+#include "lib/executor/rules.h"
 #include "lib/json/json.h"
 
 /* One request, reused for one line after another.  `call` borrows from it. */
@@ -38,9 +39,8 @@ struct rv_request {
 int rv_request_init(struct rv_request *request, struct rv_error *err);
 void rv_request_release(struct rv_request *request);
 
-/* Read a line.  `command` is COMMAND and its ARGs, NULL-terminated, or NULL.  RV_E_REQUEST, RV_E_NUMBER,
- * RV_E_DERIVATION; RV_E_CONFIG for a request that names no command. */
-int rv_request_read(struct rv_request *request, struct rv_span line, unsigned json_flags, char *const *command,
-		    struct rv_error *err);
+/* Read a line.  RV_E_REQUEST, RV_E_NUMBER, RV_E_DERIVATION; RV_E_CONFIG for what the rules do not let run. */
+int rv_request_read(struct rv_request *request, struct rv_span line, unsigned json_flags,
+		    const struct rv_rules *rules, struct rv_error *err);
 
 #endif

@@ -15,7 +15,7 @@
 #include "lib/base/text.h"
 #include "lib/executor/command.h"
 
-int rv_service_check(const struct rv_service_options *options, struct rv_error *err)
+int rv_service_check(const struct rv_service_options *options, char *const *command, struct rv_error *err)
 {
 	if (options->ledger == NULL &&
 	    (options->refuse_orphan || options->power || options->unsafe_fs || options->outcomes_only))
@@ -25,6 +25,8 @@ int rv_service_check(const struct rv_service_options *options, struct rv_error *
 		return rv_error_set(err, RV_E_USAGE, 0, "--refuse-orphan needs intents: not with --ledger-phases one");
 	if (options->timeout_ms == 0)
 		return rv_error_set(err, RV_E_USAGE, 0, "--timeout is zero");
+	if (options->manifest != NULL && command[0] != NULL)
+		return rv_error_set(err, RV_E_USAGE, 0, "--manifest says what is run: there is no COMMAND beside it");
 	return 0;
 }
 
@@ -141,6 +143,7 @@ void rv_service_release(struct rv_service *service)
 		(void)close(service->signal_fd);
 	rv_loop_release(&service->loop);
 	rv_registry_release(&service->registry);
+	rv_rules_release(&service->rules);
 	rv_buffer_release(&service->credentials_path);
 	free(service->credentials);
 	free(service->workdir_base);
@@ -233,13 +236,12 @@ static int register_tags(struct rv_service *service, struct rv_error *err)
 	return 0;
 }
 
-int rv_service_open(struct rv_service *service, struct rv_error *err)
+int rv_service_open(struct rv_service *service, char *const *command, struct rv_error *err)
 {
 	const struct rv_service_options *options = service->options;
 	struct rv_executor *executor = &service->executor;
 
 	executor->require_containment = options->require_containment;
-	executor->timeout_ms = options->timeout_ms;
 	executor->grace_ms = options->grace_ms;
 	executor->max_output = options->max_output;
 	executor->allow_env = options->allow_env;
@@ -248,9 +250,12 @@ int rv_service_open(struct rv_service *service, struct rv_error *err)
 	executor->ledger_wait_ms = options->ledger_wait_ms;
 	executor->loop = &service->loop;
 	executor->batch = &service->batch;
-	if (find_base(service, err) != 0 || split_credentials(service, err) != 0 || open_stderr(service, err) != 0)
+	if (find_base(service, err) != 0 || split_credentials(service, err) != 0 || open_stderr(service, err) != 0 ||
+	    register_tags(service, err) != 0 ||
+	    rv_rules_open(&service->rules, options->manifest, options->timeout_ms, command, err) != 0 ||
+	    rv_rules_check_tags(&service->rules, &service->registry, err) != 0)
 		return -1;
-	return open_the_ledger(service, err) != 0 ? -1 : register_tags(service, err);
+	return open_the_ledger(service, err);
 }
 
 /* ---- signals ---- */

@@ -15,6 +15,7 @@
 #include "lib/executor/batch.h"
 #include "lib/executor/dispatch.h"
 #include "lib/executor/registry.h"
+#include "lib/executor/rules.h"
 #include "lib/process/loop.h"
 #include "lib/process/slot.h"
 
@@ -28,6 +29,7 @@ struct rv_service_options {
 	int64_t grace_ms;
 	uint64_t max_output;
 	const char *workdir_base;
+	const char *manifest;         /* what may run */
 	const char *tool_stderr;      /* "tail", "inherit" or a file */
 	bool require_containment;
 	const char *ledger;
@@ -61,6 +63,7 @@ struct rv_service {
 	struct rv_ledger *ledger;
 	struct rv_executor executor; /* what is the same for every tag */
 	struct rv_registry registry; /* the tags */
+	struct rv_rules rules;       /* what may run */
 	struct rv_watch signals;
 	int signal_fd;
 	int signal_number; /* the first that came, 0: none */
@@ -73,7 +76,7 @@ struct rv_service {
 };
 
 /* What is wrong with the combination of options, as RV_E_USAGE; 0 where nothing is. */
-int rv_service_check(const struct rv_service_options *options, struct rv_error *err);
+int rv_service_check(const struct rv_service_options *options, char *const *command, struct rv_error *err);
 
 /* Slots for `jobs` dispatches at once; then undumpable.  Release it in either case. */
 int rv_service_start(struct rv_service *service, const struct rv_service_options *options, size_t jobs,
@@ -82,8 +85,8 @@ int rv_service_start(struct rv_service *service, const struct rv_service_options
  * (`tainted`: that slot of the job, or NULL), gets another, as strong as the one before and never a weaker
  * one.  -1: it is lost. */
 int rv_service_renew(struct rv_service *service, struct rv_job *job, struct rv_slot *tainted, struct rv_error *err);
-/* The executors and the ledger. */
-int rv_service_open(struct rv_service *service, struct rv_error *err);
+/* The executors, the rules, with COMMAND and its ARGs (NULL-terminated), and the ledger. */
+int rv_service_open(struct rv_service *service, char *const *command, struct rv_error *err);
 /* From here on TERM, INT and HUP are an abort that is written down: on_signal(owner) is called for each.
  * Not before: while input is still being read a signal simply ends the program. */
 int rv_service_take_signals(struct rv_service *service, void (*on_signal)(void *owner), void *owner,

@@ -135,7 +135,7 @@ static void take_lines(struct stream *stream)
 		entry->number = stream->in.line;
 		entry->replied = false;
 		entry->state = WAITING;
-		if (rv_request_read(&entry->request, line, stream->options->json_flags, stream->options->command, &err) != 0 ||
+		if (rv_request_read(&entry->request, line, stream->options->json_flags, &stream->service.rules, &err) != 0 ||
 		    (entry->executor = rv_registry_find(&stream->service.registry, entry->request.call.executor, &err)) == NULL)
 			refuse(stream, entry, &err);
 	}
@@ -369,7 +369,7 @@ int rv_stream_run(const struct rv_stream_options *options, struct rv_stream_resu
 	if (rv_service_start(&stream.service, &options->service, options->jobs, err) == 0) {
 		rv_inlet_init(&stream.in, &stream.service.loop, options->in);
 		rv_outlet_init(&stream.out, &stream.service.loop, options->out);
-		if (make_entries(&stream, err) == 0 && rv_service_open(&stream.service, err) == 0 &&
+		if (make_entries(&stream, err) == 0 && rv_service_open(&stream.service, options->command, err) == 0 &&
 		    rv_service_take_signals(&stream.service, on_signal, &stream, err) == 0) {
 			serve(&stream, err);
 			status = finish(&stream, err);

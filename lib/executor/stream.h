@@ -20,7 +20,7 @@ struct rv_stream_options {
 	size_t jobs;
 	bool unordered;        /* replies as they come, and not in the order of their requests */
 	unsigned json_flags;
-	char *const *command;  /* COMMAND and its ARGs, NULL-terminated; NULL: none */
+	char *const *command;  /* COMMAND and its ARGs, NULL-terminated */
 	int in;                /* borrowed descriptors */
 	int out;
 	void (*say)(const char *message); /* a warning, for people */

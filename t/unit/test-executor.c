@@ -219,8 +219,8 @@ static const struct ending endings[] = {
 
 static void test_admit(void)
 {
-	struct rv_executor executor = { .timeout_ms = 100, .max_output = 1000 };
-	struct rv_call call = { .command = "/no/such" };
+	struct rv_executor executor = { .max_output = 1000 };
+	struct rv_call call = { .command = "/no/such", .timeout_ms = 100 };
 
 	for (size_t i = 0; i < COUNT(endings); i++) {
 		struct rv_run_result run = endings[i].run;
