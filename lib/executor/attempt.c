@@ -137,7 +137,7 @@ int rv_attempt_orphan(const struct rv_dispatch *dispatch, struct rv_error *err)
 static int64_t latest_end(const struct rv_dispatch *dispatch)
 {
 	const struct rv_executor *executor = dispatch->executor;
-	int64_t ms = dispatch->call->timeout_ms + 2 * executor->grace_ms + executor->ledger_wait_ms + SETTLE_MS;
+	int64_t ms = dispatch->call->timeout_ms + 2 * executor->grace_ms + 2 * executor->ledger_wait_ms + SETTLE_MS;
 
 	return executor->credentials != NULL ? ms + executor->credentials_timeout_ms : ms;
 }
@@ -148,9 +148,10 @@ int rv_attempt_intent(struct rv_dispatch *dispatch, struct rv_buffer *row, struc
 	struct rv_attempt attempt = attempt_of(dispatch);
 	struct rv_writer writer;
 
-	if (executor->batch->ledger == NULL || executor->outcomes_only)
+	if (executor->batch->sink == NULL || executor->outcomes_only)
 		return 0;
-	if (rv_writer_init(&writer, err) != 0 || rv_ledger_hold(executor->batch->ledger, &dispatch->lock, err) != 0)
+	if (rv_writer_init(&writer, err) != 0 ||
+	    (executor->ledger != NULL && rv_ledger_hold(executor->ledger, &dispatch->lock, err) != 0))
 		return -1;
 	writer.lock = dispatch->lock;
 	writer.until = dispatch->started_at + latest_end(dispatch);
@@ -169,7 +170,7 @@ int rv_attempt_outcome(const struct rv_dispatch *dispatch, struct rv_buffer *row
 		.signal = dispatch->signal_number != 0 ? rv_signal_name(dispatch->signal_number, signal_text) : NULL,
 	};
 
-	if (dispatch->executor->batch->ledger == NULL)
+	if (dispatch->executor->batch->sink == NULL)
 		return 0;
 	rv_row_add_outcome(row, &attempt, &outcome);
 	return rv_buffer_check(row, err);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "lib/executor/dispatch.h"
-#include "lib/ledger/append.h"
 
 int rv_batch_add(struct rv_batch *batch, struct rv_dispatch *dispatch, const struct rv_buffer *row,
 		 struct rv_error *err)
@@ -12,7 +11,7 @@ int rv_batch_add(struct rv_batch *batch, struct rv_dispatch *dispatch, const str
 
 	if (batch->count == batch->room) {
 		size_t room = batch->room == 0 ? 16 : batch->room * 2;
-		struct rv_dispatch **grown = realloc(batch->waiting, room * sizeof(struct rv_dispatch *));
+		struct rv_sink_row *grown = realloc(batch->waiting, room * sizeof *grown);
 
 		if (grown == NULL)
 			return rv_error_nomem(err);
@@ -25,29 +24,59 @@ int rv_batch_add(struct rv_batch *batch, struct rv_dispatch *dispatch, const str
 		batch->rows.len = before;
 		return -1;
 	}
-	batch->waiting[batch->count++] = dispatch;
+	batch->waiting[batch->count++] = (struct rv_sink_row){ .dispatch = dispatch, .bytes = NULL, .len = row->len };
 	return 0;
 }
 
-bool rv_batch_flush(struct rv_batch *batch)
+/* Those with something to keep are moved to the front; the others have what they waited for. */
+static size_t confirm_empty(struct rv_batch *now)
 {
-	bool any = false;
+	const char *at = now->rows.data;
+	size_t kept = 0;
 
-	while (batch->count > 0) {
-		struct rv_batch now = *batch;
-		struct rv_error err = RV_ERROR_INIT;
-		int written = 0;
+	for (size_t i = 0; i < now->count; i++) {
+		struct rv_sink_row row = now->waiting[i];
 
-		any = true;
-		*batch = (struct rv_batch)RV_BATCH_INIT; /* what is queued meanwhile is the next one */
-		batch->ledger = now.ledger;
-		if (now.ledger != NULL && now.rows.len > 0)
-			written = rv_ledger_append(now.ledger, now.rows.data, now.rows.len, &err);
-		for (size_t i = 0; i < now.count; i++)
-			rv_dispatch_written(now.waiting[i], written == 0 ? NULL : &err);
-		rv_batch_release(&now);
+		if (row.len == 0 || now->sink == NULL) {
+			rv_dispatch_written(row.dispatch, NULL);
+			continue;
+		}
+		row.bytes = at;
+		at += row.len;
+		now->waiting[kept++] = row;
 	}
-	return any;
+	return kept;
+}
+
+void rv_batch_flush(struct rv_batch *batch)
+{
+	do {
+		while (batch->count > 0) {
+			struct rv_batch now = *batch;
+			size_t count;
+
+			*batch = (struct rv_batch)RV_BATCH_INIT; /* what is queued meanwhile is the next one */
+			batch->sink = now.sink;
+			count = confirm_empty(&now);
+			if (count > 0)
+				now.sink->take(now.sink, now.waiting, count);
+			rv_batch_release(&now);
+		}
+		if (batch->sink != NULL && batch->sink->check != NULL)
+			batch->sink->check(batch->sink);
+	} while (batch->count > 0);
+}
+
+void rv_batch_drain(struct rv_batch *batch)
+{
+	do
+		rv_batch_flush(batch);
+	while (batch->sink != NULL && batch->sink->wait != NULL && batch->sink->wait(batch->sink));
+}
+
+int64_t rv_batch_deadline(const struct rv_batch *batch)
+{
+	return batch->sink != NULL && batch->sink->deadline != NULL ? batch->sink->deadline(batch->sink) : INT64_MAX;
 }
 
 void rv_batch_release(struct rv_batch *batch)

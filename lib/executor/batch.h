@@ -1,37 +1,40 @@
 /*
- * Rows on their way to the ledger.  What the dispatches of one turn of the loop have to say goes out in
- * one write, and with `power` under one sync: while it lasts the next rows gather.  A dispatch is told
- * when its row is confirmed, or why it is not, and only then goes on.
+ * Rows on their way to where they are kept.  What the dispatches of one turn of the loop have to say goes
+ * out together: into a file in one write, and with `power` under one sync; while it lasts the next rows
+ * gather.  A dispatch is told when its row is confirmed, or why it is not, and only then goes on.
  */
 #ifndef RV_EXECUTOR_BATCH_H
 #define RV_EXECUTOR_BATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "lib/base/buffer.h"
 #include "lib/base/error.h"
-
-struct rv_dispatch;
-struct rv_ledger;
+#include "lib/executor/sink.h"
 
 struct rv_batch {
-	struct rv_ledger *ledger; /* borrowed; NULL: rows are confirmed without being written */
-	struct rv_buffer rows;
-	struct rv_dispatch **waiting; /* owned array, whose rows these are */
+	struct rv_sink *sink;     /* borrowed; NULL: rows are confirmed without being kept */
+	struct rv_buffer rows;    /* the bytes, one row behind another */
+	struct rv_sink_row *waiting; /* owned array, whose rows these are; `bytes` is set when they go */
 	size_t count;
 	size_t room;
 };
 
-#define RV_BATCH_INIT { .ledger = NULL, .rows = RV_BUFFER_INIT, .waiting = NULL, .count = 0, .room = 0 }
+#define RV_BATCH_INIT { .sink = NULL, .rows = RV_BUFFER_INIT, .waiting = NULL, .count = 0, .room = 0 }
 
-/* Queue a row (may be empty: nothing to write, but the turn is waited for). */
+/* Queue a row (may be empty: nothing to keep, but the turn is waited for). */
 int rv_batch_add(struct rv_batch *batch, struct rv_dispatch *dispatch, const struct rv_buffer *row,
 		 struct rv_error *err);
 
-/* Write what is queued, and what that brings up, until nothing is; each dispatch gets its
- * rv_dispatch_written().  Whether there was anything. */
-bool rv_batch_flush(struct rv_batch *batch);
+/* Hand over what is queued, and what that brings up, until nothing is; each dispatch gets its
+ * rv_dispatch_written(), then or in a later flush. */
+void rv_batch_flush(struct rv_batch *batch);
+/* The same without the loop, until every row is answered for. */
+void rv_batch_drain(struct rv_batch *batch);
+/* Monotonic ms: when to flush at the latest. */
+int64_t rv_batch_deadline(const struct rv_batch *batch);
 void rv_batch_release(struct rv_batch *batch);
 
 #endif

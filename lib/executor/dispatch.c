@@ -19,7 +19,7 @@
 static void let_go(struct rv_dispatch *dispatch)
 {
 	if (dispatch->lock >= 0)
-		rv_ledger_drop(dispatch->executor->batch->ledger, dispatch->lock);
+		rv_ledger_drop(dispatch->executor->ledger, dispatch->lock);
 	dispatch->lock = -1;
 }
 
@@ -373,13 +373,21 @@ bool rv_dispatch_done(const struct rv_dispatch *dispatch)
 	return dispatch->stage == RV_STAGE_DONE && !dispatch->has_workdir;
 }
 
-int64_t rv_dispatch_deadline(const struct rv_dispatch *dispatch)
+static int64_t own_deadline(const struct rv_dispatch *dispatch)
 {
 	if (dispatch->running)
 		return rv_run_deadline(&dispatch->run);
 	return dispatch->has_workdir && dispatch->removal_ms != 0 && dispatch->warning.code == RV_E_NONE
 		       ? dispatch->removal_ms
 		       : INT64_MAX;
+}
+
+int64_t rv_dispatch_deadline(const struct rv_dispatch *dispatch)
+{
+	int64_t rows = rv_batch_deadline(dispatch->executor->batch);
+	int64_t own = own_deadline(dispatch);
+
+	return own < rows ? own : rows;
 }
 
 void rv_dispatch_release(struct rv_dispatch *dispatch)

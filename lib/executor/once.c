@@ -54,8 +54,8 @@ static int check_identity(const struct rv_once *once, struct rv_error *err)
 		return rv_error_set(err, RV_E_USAGE, 0, "--run-id alone makes no key: say --agent-seq and --ordinal, too");
 	if (once->coordinates && once->run_file == NULL && once->derivation != 1 && once->genesis == NULL)
 		return rv_error_set(err, RV_E_USAGE, 0, "derivation 2 needs --genesis");
-	if (!keyed && !once->new_call && once->service.ledger != NULL)
-		return rv_error_set(err, RV_E_USAGE, 0, "with --ledger say which call this is: --run FILE or --key for one "
+	if (!keyed && !once->new_call && (once->service.ledger != NULL || once->service.ledger_exec != NULL))
+		return rv_error_set(err, RV_E_USAGE, 0, "with a ledger say which call this is: --run FILE or --key for one "
 							"that may be retried, --new-call for one that never is");
 	return 0;
 }
@@ -193,13 +193,15 @@ static void turn_until_answered(struct session *session)
 	struct rv_service *service = &session->service;
 	struct rv_error err = RV_ERROR_INIT;
 
-	(void)rv_batch_flush(&service->batch);
+	rv_batch_flush(&service->batch);
 	while (!rv_dispatch_answered(&session->dispatch)) {
-		if (rv_loop_turn(&service->loop, rv_dispatch_deadline(&session->dispatch), &err) != 0)
+		if (rv_loop_turn(&service->loop, rv_dispatch_deadline(&session->dispatch), &err) != 0) {
 			rv_dispatch_give_up(&session->dispatch, &err);
-		else
+			rv_batch_drain(&service->batch);
+		} else {
 			rv_dispatch_check(&session->dispatch);
-		(void)rv_batch_flush(&service->batch);
+			rv_batch_flush(&service->batch);
+		}
 	}
 }
 
@@ -261,6 +263,7 @@ void rv_once_run(const struct rv_once *once, struct rv_once_result *result)
 {
 	struct session *session = calloc(1, sizeof *session);
 	struct rv_error *err = &result->error;
+	struct rv_error warning = RV_ERROR_INIT;
 
 	memset(result, 0, sizeof *result);
 	if (session == NULL) {
@@ -273,6 +276,9 @@ void rv_once_run(const struct rv_once *once, struct rv_once_result *result)
 	else
 		rv_reply_add_refusal(&result->reply, RV_SPAN(""), 0, err);
 	result->signal_number = err->code == RV_E_ABORTED ? session->service.signal_number : 0;
+	rv_service_end(&session->service, &warning);
+	if (result->warning.code == RV_E_NONE)
+		result->warning = warning;
 	close_session(session);
 	free(session);
 }

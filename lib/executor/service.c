@@ -11,16 +11,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/io.h"
 #include "lib/base/text.h"
 #include "lib/executor/command.h"
 
 int rv_service_check(const struct rv_service_options *options, char *const *command, struct rv_error *err)
 {
-	if (options->ledger == NULL &&
-	    (options->refuse_orphan || options->power || options->unsafe_fs || options->outcomes_only))
-		return rv_error_set(err, RV_E_USAGE, 0, "--refuse-orphan, --durability, --ledger-phases and "
-							"--ledger-unsafe-fs need --ledger");
+	if (options->ledger != NULL && options->ledger_exec != NULL)
+		return rv_error_set(err, RV_E_USAGE, 0, "--ledger and --ledger-exec are one too many");
+	if (options->ledger == NULL && (options->refuse_orphan || options->power || options->unsafe_fs))
+		return rv_error_set(err, RV_E_USAGE, 0, "--refuse-orphan, --durability and --ledger-unsafe-fs need --ledger");
+	if (options->ledger == NULL && options->ledger_exec == NULL && options->outcomes_only)
+		return rv_error_set(err, RV_E_USAGE, 0, "--ledger-phases needs --ledger or --ledger-exec");
 	if (options->refuse_orphan && options->outcomes_only)
 		return rv_error_set(err, RV_E_USAGE, 0, "--refuse-orphan needs intents: not with --ledger-phases one");
 	if (options->timeout_ms == 0)
@@ -119,6 +122,15 @@ int rv_service_start(struct rv_service *service, const struct rv_service_options
 	return rv_loop_init(&service->loop, err);
 }
 
+void rv_service_end(struct rv_service *service, struct rv_error *warning)
+{
+	service->slots.beside = NULL;
+	service->batch.sink = NULL;
+	if (rv_store_close(service->store, warning) != 0)
+		warning->code = RV_E_LEDGER;
+	service->store = NULL;
+}
+
 static void stop_slot(struct rv_slot *slot)
 {
 	if (slot->worker.pid > 0)
@@ -127,7 +139,10 @@ static void stop_slot(struct rv_slot *slot)
 
 void rv_service_release(struct rv_service *service)
 {
+	struct rv_error ignored = RV_ERROR_INIT;
+
 	rv_batch_release(&service->batch);
+	rv_service_end(service, &ignored);
 	rv_ledger_close(service->ledger);
 	if (service->executor.stderr_fd > 2)
 		(void)close(service->executor.stderr_fd);
@@ -170,16 +185,23 @@ static int open_stderr(struct rv_service *service, struct rv_error *err)
 	return rv_error_wrap(err, "--tool-stderr");
 }
 
-static int split_credentials(struct rv_service *service, struct rv_error *err)
+/* The words of an option that names a program of the host's, and where that is. */
+static int find_program(const char *text, char ***words, struct rv_buffer *path, struct rv_error *err)
 {
 	size_t count = 0;
 
+	if (rv_text_split(text, words, &count, err) != 0)
+		return -1;
+	if (count == 0)
+		return rv_error_set(err, RV_E_CONFIG, 0, "no program is named");
+	return rv_command_find(path, (*words)[0], err);
+}
+
+static int split_credentials(struct rv_service *service, struct rv_error *err)
+{
 	if (service->options->credentials == NULL)
 		return 0;
-	if (rv_text_split(service->options->credentials, &service->credentials, &count, err) != 0 || count == 0 ||
-	    rv_command_find(&service->credentials_path, service->credentials[0], err) != 0) {
-		if (err->code == RV_E_NONE)
-			(void)rv_error_set(err, RV_E_CONFIG, 0, "no program is named");
+	if (find_program(service->options->credentials, &service->credentials, &service->credentials_path, err) != 0) {
 		err->code = RV_E_CONFIG;
 		return rv_error_wrap(err, "--credentials");
 	}
@@ -207,6 +229,23 @@ static int find_base(struct rv_service *service, struct rv_error *err)
 	return 0;
 }
 
+/* A ledger that cannot be opened is `ledger`, whatever it is. */
+static int open_the_store(struct rv_service *service, struct rv_error *err)
+{
+	rv_auto_free char **words = NULL;
+	rv_auto_buffer struct rv_buffer path = RV_BUFFER_INIT;
+
+	if (find_program(service->options->ledger_exec, &words, &path, err) != 0 ||
+	    rv_store_open(&service->store, &service->loop, path.data, words, "the --ledger-exec program",
+			  service->options->ledger_wait_ms, err) != 0) {
+		err->code = RV_E_LEDGER;
+		return rv_error_wrap(err, "--ledger-exec");
+	}
+	service->slots.beside = rv_store_child(service->store);
+	service->batch.sink = rv_store_sink(service->store);
+	return 0;
+}
+
 static int open_the_ledger(struct rv_service *service, struct rv_error *err)
 {
 	const struct rv_service_options *options = service->options;
@@ -214,13 +253,17 @@ static int open_the_ledger(struct rv_service *service, struct rv_error *err)
 		.power = options->power, .unsafe_fs = options->unsafe_fs, .wait_ms = options->ledger_wait_ms
 	};
 
+	service->executor.outcomes_only = options->outcomes_only;
+	if (options->ledger_exec != NULL)
+		return open_the_store(service, err);
 	if (options->ledger == NULL)
 		return 0;
-	service->executor.outcomes_only = options->outcomes_only;
 	service->executor.refuse_orphan = options->refuse_orphan ? options->ledger : NULL;
 	if (rv_ledger_open(&service->ledger, options->ledger, &how, err) != 0)
 		return -1;
-	service->batch.ledger = service->ledger;
+	service->executor.ledger = service->ledger;
+	rv_file_sink_init(&service->file, service->ledger);
+	service->batch.sink = &service->file.sink;
 	return 0;
 }
 

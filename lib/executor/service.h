@@ -16,6 +16,8 @@
 #include "lib/executor/dispatch.h"
 #include "lib/executor/registry.h"
 #include "lib/executor/rules.h"
+#include "lib/executor/sink.h"
+#include "lib/executor/store.h"
 #include "lib/process/loop.h"
 #include "lib/process/slot.h"
 
@@ -33,6 +35,7 @@ struct rv_service_options {
 	const char *tool_stderr;      /* "tail", "inherit" or a file */
 	bool require_containment;
 	const char *ledger;
+	const char *ledger_exec;      /* words by POSIX quoting */
 	bool power;
 	bool unsafe_fs;
 	bool outcomes_only;
@@ -61,6 +64,8 @@ struct rv_service {
 	struct rv_loop loop;
 	struct rv_batch batch;
 	struct rv_ledger *ledger;
+	struct rv_file_sink file;
+	struct rv_store *store;
 	struct rv_executor executor; /* what is the same for every tag */
 	struct rv_registry registry; /* the tags */
 	struct rv_rules rules;       /* what may run */
@@ -91,6 +96,9 @@ int rv_service_open(struct rv_service *service, char *const *command, struct rv_
  * Not before: while input is still being read a signal simply ends the program. */
 int rv_service_take_signals(struct rv_service *service, void (*on_signal)(void *owner), void *owner,
 			    struct rv_error *err);
+/* All is written: the end of a --ledger-exec program is waited for, and a warning is in *warning where it
+ * did not end well. */
+void rv_service_end(struct rv_service *service, struct rv_error *warning);
 void rv_service_release(struct rv_service *service);
 
 #endif

@@ -183,7 +183,7 @@ static void check_running(struct stream *stream)
 		if (entry != NULL)
 			rv_dispatch_check(&entry->dispatch);
 	}
-	(void)rv_batch_flush(&stream->service.batch);
+	rv_batch_flush(&stream->service.batch);
 	for (size_t job = 0; job < stream->service.job_count; job++) {
 		struct entry *entry = stream->owners[job];
 
@@ -278,6 +278,7 @@ static void give_up(struct stream *stream, const struct rv_error *why)
 		if (stream->owners[job] != NULL)
 			rv_dispatch_give_up(&stream->owners[job]->dispatch, why);
 	}
+	rv_batch_drain(&stream->service.batch);
 	refuse_waiting(stream, RV_E_ABORTED, "aborted before it was begun");
 }
 
@@ -361,6 +362,7 @@ static int finish(const struct stream *stream, struct rv_error *err)
 int rv_stream_run(const struct rv_stream_options *options, struct rv_stream_result *result, struct rv_error *err)
 {
 	struct stream stream = { .options = options, .result = result, .next = 1 };
+	struct rv_error warning = RV_ERROR_INIT;
 	int status = -1;
 
 	*result = (struct rv_stream_result){ .refused = false };
@@ -372,6 +374,9 @@ int rv_stream_run(const struct rv_stream_options *options, struct rv_stream_resu
 		if (make_entries(&stream, err) == 0 && rv_service_open(&stream.service, options->command, err) == 0 &&
 		    rv_service_take_signals(&stream.service, on_signal, &stream, err) == 0) {
 			serve(&stream, err);
+			rv_service_end(&stream.service, &warning);
+			if (warning.code != RV_E_NONE)
+				options->say(warning.message);
 			status = finish(&stream, err);
 		}
 	}

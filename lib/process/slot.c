@@ -18,7 +18,7 @@
 
 #define HELLO_MS 10000 /* a loaded machine may take its time; a silent worker may not take for ever */
 #define LOST_MS 700
-#define SLOTS_MAX 256 /* spared pids looked at when a worker was lost */
+#define SPARED_MAX 2100 /* pids: two slots for each of 1024 jobs, the spares, and the program beside them */
 
 const char *rv_containment_name(enum rv_containment containment)
 {
@@ -199,16 +199,18 @@ int rv_slot_discarded(struct rv_slot *slot, int wait_ms, struct rv_error *err)
 	return 1;
 }
 
-static size_t list_workers(const struct rv_slots *all, pid_t *pids)
+static size_t list_spared(const struct rv_slots *all, pid_t *pids)
 {
 	size_t count = 0;
 
-	for (const struct rv_slot *slot = all->first; slot != NULL && count < SLOTS_MAX; slot = slot->next)
+	if (all->beside != NULL && all->beside->pid > 0)
+		pids[count++] = all->beside->pid;
+	for (const struct rv_slot *slot = all->first; slot != NULL && count < SPARED_MAX; slot = slot->next)
 		pids[count++] = slot->worker.pid;
 	return count;
 }
 
-/* Reap what came to us, but never another slot's worker: its owner does that. */
+/* Reap what came to us, but never what has an owner who does that. */
 static void reap_strays(const pid_t *spare, size_t spared)
 {
 	siginfo_t info;
@@ -228,7 +230,7 @@ static void reap_strays(const pid_t *spare, size_t spared)
 
 int rv_slot_lost(struct rv_slot *slot)
 {
-	pid_t spare[SLOTS_MAX];
+	pid_t spare[SPARED_MAX];
 	size_t spared;
 	int64_t deadline = rv_clock_mono_ms() + LOST_MS;
 	int alive;
@@ -239,7 +241,7 @@ int rv_slot_lost(struct rv_slot *slot)
 	alive = rv_child_kill(&slot->worker, LOST_MS, NULL) == 1 ? 0 : -1;
 	if (slot->containment == RV_CONTAIN_NAMESPACE)
 		return alive; /* with its pid 1 the whole namespace is gone */
-	spared = list_workers(slot->all, spare);
+	spared = list_spared(slot->all, spare);
 	do {
 		alive = rv_descend_signal(SIGKILL, spare, spared);
 		reap_strays(spare, spared);

@@ -19,9 +19,11 @@
 
 enum rv_containment { RV_CONTAIN_NAMESPACE, RV_CONTAIN_SUBREAPER };
 
-/* All slots of this process: the lost children of one must not be looked for among the others. */
+/* All slots of this process: the lost children of one must not be looked for among the others, nor
+ * below a program of the host's own. */
 struct rv_slots {
 	struct rv_slot *first;
+	const struct rv_child *beside; /* borrowed; NULL: there is no such program */
 };
 
 struct rv_slot {

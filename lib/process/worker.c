@@ -34,6 +34,7 @@
 #include "lib/process/descend.h"
 #include "lib/process/launch.h"
 #include "lib/process/plan.h"
+#include "lib/process/spawn.h"
 #include "lib/process/wire.h"
 #include "lib/process/workdir.h"
 
@@ -313,17 +314,6 @@ static int turn(struct worker *worker)
 
 /* ---- the beginning ---- */
 
-/* An exec keeps what is ignored, so each tool would: once here, and every tool starts with the defaults.
- * By the kernel's call, since sigaction(3) leaves out libc's own two, which a parent may have ignored
- * (GNU make does); SIGCHLD ignored would also reap behind our back. */
-static void default_dispositions(void)
-{
-	static const unsigned long action[16] = { 0 }; /* struct kernel_sigaction, all of it zero, on any machine */
-
-	for (long number = 1; number < _NSIG; number++)
-		(void)syscall(SYS_rt_sigaction, number, action, NULL, (size_t)(_NSIG / 8)); /* not KILL and STOP */
-}
-
 /* Nothing of the host's stays open here: a pipeline's reader must see the host's end as the end. */
 static int drop_descriptors(int socket)
 {
@@ -354,7 +344,9 @@ static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
 	(void)sigemptyset(&child);
 	(void)sigaddset(&child, SIGCHLD);
-	default_dispositions();
+	/* An exec keeps what is ignored, so each tool would: once here, and every tool starts with the
+	 * defaults; SIGCHLD ignored would also reap behind our back. */
+	rv_spawn_default_dispositions();
 	if (drop_descriptors(setup->socket) != 0)
 		return -1;
 	(void)setsid(); /* a terminal's stop must not reach the one who keeps the deadline */

@@ -1,0 +1,473 @@
+#include "lib/executor/store.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/buffer.h"
+#include "lib/base/clock.h"
+#include "lib/base/text.h"
+#include "lib/executor/dispatch.h"
+#include "lib/process/coprocess.h"
+
+#define READ_CHUNK ((size_t)64 * 1024)
+#define ANSWER_MAX ((size_t)64 * 1024) /* bytes without a newline: no answer any more */
+#define SAID_MAX 500                   /* bytes of an answer that go into a message */
+#define ROWS_A_WRITE 64
+#define LAST_MS 500 /* from the end of its output to its own end, for the message alone */
+
+struct row {
+	struct rv_dispatch *dispatch; /* NULL: refused already, its answer is still to come */
+	char *bytes; /* owned */
+	size_t len;
+	size_t sent;
+	int64_t deadline_ms;
+};
+
+struct rv_store {
+	struct rv_sink sink; /* first */
+	struct rv_loop *loop;
+	struct rv_coprocess process;
+	const char *name;
+	int64_t wait_ms;
+	struct rv_watch in, out, end;
+	struct row *rows; /* owned: those from `first` on are not answered yet */
+	size_t first, count, room;
+	size_t next;      /* the first that has not left whole; between first and count */
+	struct rv_buffer answers;
+	bool deaf;         /* it closed its input */
+	int64_t silent_ms; /* it closed its output: until when its own end is waited for; 0: it has not */
+	bool lost;         /* it has gone, `why` is what rows are refused with */
+	bool told;         /* a row was refused with `why` */
+	bool confirmed;    /* a row was */
+	struct rv_error why;
+};
+
+/* ---- what becomes of rows ---- */
+
+static void settle(struct row *row, const struct rv_error *failure)
+{
+	struct rv_dispatch *dispatch = row->dispatch;
+
+	row->dispatch = NULL;
+	if (dispatch != NULL)
+		rv_dispatch_written(dispatch, failure);
+}
+
+static void refuse_rest(struct rv_store *store, size_t from, const struct rv_error *why)
+{
+	for (size_t i = from; i < store->count; i++) {
+		store->told = store->told || store->rows[i].dispatch != NULL;
+		settle(&store->rows[i], why);
+	}
+}
+
+static void forget_from(struct rv_store *store, size_t from)
+{
+	for (size_t i = from; i < store->count; i++)
+		free(store->rows[i].bytes);
+	store->count = from;
+	if (store->next > from)
+		store->next = from;
+}
+
+/* It has gone for good; store->why says how. */
+static void lose(struct rv_store *store)
+{
+	store->lost = true;
+	rv_loop_remove(store->loop, &store->in);
+	rv_loop_remove(store->loop, &store->out);
+	rv_loop_remove(store->loop, &store->end);
+	rv_coprocess_kill(&store->process);
+	refuse_rest(store, store->first, &store->why);
+	forget_from(store, store->first);
+}
+
+static void lose_by(struct rv_store *store, const char *what)
+{
+	(void)rv_error_set(&store->why, RV_E_LEDGER, 0, "%s %s", store->name, what);
+	lose(store);
+}
+
+/* ---- out: rows ---- */
+
+static void write_rows(struct rv_store *store)
+{
+	while (store->next < store->count && !store->deaf) {
+		struct iovec parts[ROWS_A_WRITE];
+		int count = 0;
+		ssize_t n;
+
+		for (size_t i = store->next; i < store->count && count < ROWS_A_WRITE; i++, count++) {
+			struct row *row = &store->rows[i];
+
+			parts[count] = (struct iovec){ row->bytes + row->sent, row->len - row->sent };
+		}
+		n = writev(store->process.in, parts, count);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		store->deaf = n < 0;
+		for (size_t left = n < 0 ? 0 : (size_t)n; left > 0;) {
+			struct row *row = &store->rows[store->next];
+			size_t part = row->len - row->sent < left ? row->len - row->sent : left;
+
+			row->sent += part;
+			left -= part;
+			store->next += row->sent == row->len;
+		}
+	}
+}
+
+/* Watched while something waits to leave. */
+static void watch_input(struct rv_store *store)
+{
+	struct rv_error err = RV_ERROR_INIT;
+
+	if (store->lost || store->deaf || store->next == store->count)
+		rv_loop_remove(store->loop, &store->in);
+	else if (store->in.fd < 0 && rv_loop_add(store->loop, &store->in, store->process.in, EPOLLOUT, &err) != 0)
+		lose_by(store, "cannot be written to any more");
+}
+
+static void on_writable(struct rv_watch *watch, uint32_t events)
+{
+	(void)events;
+	write_rows(watch->owner);
+}
+
+/* ---- in: answers ---- */
+
+/* One read; false: nothing more is to be had now. */
+static bool read_answers(struct rv_store *store)
+{
+	char *room;
+	ssize_t n;
+
+	if (store->lost || store->silent_ms != 0)
+		return false;
+	room = rv_buffer_reserve(&store->answers, READ_CHUNK);
+	n = room != NULL ? read(store->process.out, room, READ_CHUNK) : -1;
+	if (n > 0) {
+		rv_buffer_commit(&store->answers, (size_t)n);
+		return true;
+	}
+	if (room != NULL && n < 0 && (errno == EINTR || errno == EAGAIN))
+		return errno == EINTR;
+	rv_loop_remove(store->loop, &store->out);
+	store->silent_ms = rv_clock_mono_ms() + LAST_MS;
+	return false;
+}
+
+static void on_readable(struct rv_watch *watch, uint32_t events)
+{
+	(void)events;
+	(void)read_answers(watch->owner);
+}
+
+/* What it said before it ended counts: its output is read to the end. */
+static void on_end(struct rv_watch *watch, uint32_t events)
+{
+	struct rv_store *store = watch->owner;
+
+	(void)events;
+	rv_loop_remove(store->loop, watch);
+	while (store->answers.len < ANSWER_MAX && read_answers(store))
+		;
+	(void)rv_coprocess_has_ended(&store->process, 0);
+}
+
+static void take_answer(struct rv_store *store, struct rv_span line)
+{
+	struct row *row = &store->rows[store->first];
+	struct rv_buffer said = RV_BUFFER_INIT;
+	struct rv_error err = RV_ERROR_INIT;
+
+	if (rv_span_equal(line, RV_SPAN("ok"))) {
+		store->confirmed = true;
+		settle(row, NULL);
+	} else {
+		rv_text_add_lossy(&said, line.data, line.len < SAID_MAX ? line.len : SAID_MAX);
+		(void)rv_error_set(&err, RV_E_LEDGER, 0, "%s answered: %.*s", store->name,
+				   said.len > 0 ? (int)said.len : 11, said.len > 0 ? said.data : "(no words)");
+		settle(row, &err);
+		rv_buffer_release(&said);
+	}
+	free(row->bytes);
+	store->first++;
+}
+
+static size_t count_lines(const struct rv_buffer *text)
+{
+	size_t count = 0;
+	const char *at = text->data, *end = at + text->len;
+
+	while (at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+		at++;
+		count++;
+	}
+	return count;
+}
+
+/* More answers than rows that have left: none of them can be told to whose row it belongs, so none counts. */
+static void take_answers(struct rv_store *store)
+{
+	size_t lines = count_lines(&store->answers), at = 0;
+
+	if (lines > store->next - store->first) {
+		lose_by(store, "answered what it was not asked");
+		return;
+	}
+	for (; lines > 0; lines--) {
+		const char *line = store->answers.data + at;
+		const char *newline = memchr(line, '\n', store->answers.len - at);
+
+		take_answer(store, (struct rv_span){ line, (size_t)(newline - line) });
+		at += (size_t)(newline - line) + 1;
+	}
+	if (at > 0) {
+		store->answers.len -= at;
+		memmove(store->answers.data, store->answers.data + at, store->answers.len);
+	}
+	if (store->answers.len > ANSWER_MAX)
+		lose_by(store, "gave an answer without end");
+	if (store->first == store->count && store->first > 0)
+		store->first = store->next = store->count = 0;
+}
+
+/* ---- deadlines and ends ---- */
+
+static void expire(struct rv_store *store)
+{
+	int64_t now = rv_clock_mono_ms();
+	struct rv_error err = RV_ERROR_INIT;
+	size_t kept = store->next;
+
+	if (store->first == store->count || store->rows[store->first].deadline_ms > now)
+		return;
+	(void)rv_error_set(&err, RV_E_LEDGER, 0, "%s gave no answer within %lld ms", store->name, (long long)store->wait_ms);
+	for (size_t i = store->first; i < store->count && store->rows[i].deadline_ms <= now; i++)
+		settle(&store->rows[i], &err);
+	/* what has not begun to leave stays here */
+	for (size_t i = store->next; i < store->count; i++) {
+		struct row row = store->rows[i];
+
+		if (row.dispatch == NULL && row.sent == 0)
+			free(row.bytes);
+		else
+			store->rows[kept++] = row;
+	}
+	store->count = kept;
+}
+
+static void check_end(struct rv_store *store)
+{
+	struct rv_error err = RV_ERROR_INIT;
+	char how[64] = "closed its output";
+
+	if (store->silent_ms != 0 || store->process.ended) {
+		if (!rv_coprocess_has_ended(&store->process, 0) && rv_clock_left_ms(store->silent_ms) > 0)
+			return;
+		if (store->process.ended)
+			rv_coprocess_describe(&store->process, how, sizeof how);
+		lose_by(store, how);
+	} else if (store->deaf && store->next < store->count) {
+		(void)rv_error_set(&err, RV_E_LEDGER, 0, "%s closed its input", store->name);
+		refuse_rest(store, store->next, &err);
+		forget_from(store, store->next);
+	}
+}
+
+static void check(struct rv_sink *sink)
+{
+	struct rv_store *store = (struct rv_store *)sink;
+
+	if (store->lost)
+		return;
+	take_answers(store);
+	if (!store->lost)
+		check_end(store);
+	if (!store->lost)
+		expire(store);
+	watch_input(store);
+}
+
+static int64_t deadline(const struct rv_sink *sink)
+{
+	const struct rv_store *store = (const struct rv_store *)sink;
+	int64_t first = INT64_MAX;
+
+	if (store->lost)
+		return first;
+	for (size_t i = store->first; i < store->count && first == INT64_MAX; i++) {
+		if (store->rows[i].dispatch != NULL)
+			first = store->rows[i].deadline_ms;
+	}
+	return store->silent_ms != 0 && store->silent_ms < first ? store->silent_ms : first;
+}
+
+static bool wait_for_it(struct rv_sink *sink)
+{
+	struct rv_store *store = (struct rv_store *)sink;
+	int64_t until = deadline(sink);
+	struct pollfd ready[2] = {
+		{ .fd = store->silent_ms == 0 ? store->process.out : store->process.child.pidfd, .events = POLLIN },
+		{ .fd = store->next < store->count && !store->deaf ? store->process.in : -1, .events = POLLOUT },
+	};
+
+	if (store->lost || until == INT64_MAX)
+		return false;
+	(void)poll(ready, 2, rv_clock_left_ms(until));
+	(void)read_answers(store);
+	write_rows(store);
+	return true;
+}
+
+/* ---- the whole ---- */
+
+static int make_room(struct rv_store *store, size_t count)
+{
+	size_t used = store->count - store->first;
+	struct row *grown;
+
+	if (store->first > 0) {
+		memmove(store->rows, store->rows + store->first, used * sizeof *store->rows);
+		store->next -= store->first;
+		store->count = used;
+		store->first = 0;
+	}
+	if (used + count <= store->room)
+		return 0;
+	grown = realloc(store->rows, 2 * (used + count) * sizeof *grown);
+	if (grown == NULL)
+		return -1;
+	store->rows = grown;
+	store->room = 2 * (used + count);
+	return 0;
+}
+
+static void add_row(struct rv_store *store, const struct rv_sink_row *given)
+{
+	struct row row = { .dispatch = given->dispatch, .bytes = malloc(given->len), .len = given->len,
+			   .deadline_ms = rv_clock_mono_ms() + store->wait_ms };
+	struct rv_error err = RV_ERROR_INIT;
+
+	if (row.bytes == NULL) {
+		(void)rv_error_nomem(&err);
+		settle(&row, &err);
+		return;
+	}
+	memcpy(row.bytes, given->bytes, given->len);
+	store->rows[store->count++] = row;
+}
+
+static void take(struct rv_sink *sink, const struct rv_sink_row *rows, size_t count)
+{
+	struct rv_store *store = (struct rv_store *)sink;
+	struct rv_error err = RV_ERROR_INIT;
+
+	if (!store->lost && store->first == store->count) { /* what it says before it is asked is no answer */
+		(void)read_answers(store);
+		take_answers(store);
+	}
+	if (!store->lost && make_room(store, count) != 0) {
+		(void)rv_error_nomem(&err);
+		for (size_t i = 0; i < count; i++)
+			rv_dispatch_written(rows[i].dispatch, &err);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (store->lost) {
+			store->told = true;
+			rv_dispatch_written(rows[i].dispatch, &store->why);
+		} else {
+			add_row(store, &rows[i]);
+		}
+	}
+	write_rows(store); /* check() comes behind */
+}
+
+int rv_store_open(struct rv_store **out, struct rv_loop *loop, const char *path, char *const *argv, const char *name,
+		  int64_t wait_ms, struct rv_error *err)
+{
+	struct rv_store *store = calloc(1, sizeof *store);
+	struct rv_error ignored = RV_ERROR_INIT;
+
+	*out = NULL;
+	if (store == NULL)
+		return rv_error_nomem(err);
+	store->sink = (struct rv_sink){ .take = take, .check = check, .deadline = deadline, .wait = wait_for_it };
+	store->loop = loop;
+	store->name = name;
+	store->wait_ms = wait_ms;
+	store->in = (struct rv_watch){ -1, on_writable, store };
+	store->out = (struct rv_watch){ -1, on_readable, store };
+	store->end = (struct rv_watch){ -1, on_end, store };
+	if (rv_coprocess_start(&store->process, path, argv, err) == 0 &&
+	    rv_loop_add(loop, &store->out, store->process.out, EPOLLIN, err) == 0 &&
+	    rv_loop_add(loop, &store->end, store->process.child.pidfd, EPOLLIN, err) == 0) {
+		*out = store;
+		return 0;
+	}
+	store->told = true;
+	(void)rv_store_close(store, &ignored);
+	err->code = RV_E_LEDGER;
+	return -1;
+}
+
+struct rv_sink *rv_store_sink(struct rv_store *store)
+{
+	return &store->sink;
+}
+
+const struct rv_child *rv_store_child(const struct rv_store *store)
+{
+	return &store->process.child;
+}
+
+/* It should have ended by itself, at its end of file, and well, and with no word more: with one, earlier
+ * answers may have been taken for those of other rows. */
+static int judge_end(const struct rv_store *store, struct rv_error *err)
+{
+	const char *doubt = store->confirmed ? ": what it confirmed may not be kept" : "";
+	char how[64];
+
+	if (store->told)
+		return 0;
+	if (!store->lost && store->answers.len > 0)
+		return rv_error_set(err, RV_E_LEDGER, 0, "%s answered what it was not asked%s", store->name, doubt);
+	if (!store->lost && store->process.ended && store->process.status == 0)
+		return 0;
+	if (store->lost)
+		return rv_error_set(err, RV_E_LEDGER, 0, "%s before it was at its end%s", store->why.message, doubt);
+	rv_coprocess_describe(&store->process, how, sizeof how);
+	return rv_error_set(err, RV_E_LEDGER, 0, "%s %s%s", store->name, how, doubt);
+}
+
+int rv_store_close(struct rv_store *store, struct rv_error *err)
+{
+	int wait_ms, result;
+
+	if (store == NULL)
+		return 0;
+	wait_ms = store->wait_ms < INT_MAX ? (int)store->wait_ms : INT_MAX;
+	rv_loop_remove(store->loop, &store->in);
+	rv_loop_remove(store->loop, &store->out);
+	rv_loop_remove(store->loop, &store->end);
+	rv_coprocess_close_in(&store->process);
+	(void)rv_coprocess_has_ended(&store->process, wait_ms);
+	(void)read_answers(store);
+	result = judge_end(store, err);
+	rv_coprocess_kill(&store->process);
+	forget_from(store, store->first);
+	free(store->rows);
+	rv_buffer_release(&store->answers);
+	free(store);
+	return result;
+}
