@@ -4,8 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/instant.h"
 #include "lib/cli/cli.h"
+#include "lib/cli/progress.h"
+#include "lib/ledger/gather.h"
 #include "lib/ledger/report.h"
 
 enum format { FORMAT_ORPHANS, FORMAT_TABLE, FORMAT_REPORT, FORMAT_KEYS, FORMAT_SUMMARY };
@@ -20,7 +23,11 @@ struct options {
 	const char *until;
 	int64_t min_age;
 	bool has_min_age;
+	int64_t threads;
 };
+
+#define PROGRESS_AFTER_MS 500
+#define PROGRESS_EVERY_MS 100
 
 #define AT(member) offsetof(struct options, member)
 
@@ -29,6 +36,7 @@ static const struct rv_option options[] = {
 	{ "tolerate-corrupt", 0, RV_OPT_FLAG, AT(tolerate), RV_UNSEEN, NULL, "go on past damage and report it as data, for triage", 0, 0, NULL },
 	{ "approvals", 0, RV_OPT_STRING, AT(approvals), RV_UNSEEN, "FILE", "show instead which attempts these approvals do not cover", 0, 0, NULL },
 	{ "decisions", 0, RV_OPT_STRING, AT(decisions), RV_UNSEEN, "FILE", "leave out what an operator has decided", 0, 0, NULL },
+	{ "threads", 0, RV_OPT_INTEGER, AT(threads), RV_UNSEEN, "N", "read with so many threads; the answer is the same", 1, RV_THREADS_MAX, NULL },
 	{ "tool", 0, RV_OPT_LIST, AT(tools), RV_UNSEEN, "NAME", "show only what is of this tool; repeatable, as all filters", 0, 0, NULL },
 	{ "run-id", 0, RV_OPT_LIST, AT(run_ids), RV_UNSEEN, "ID", "only of this run", 0, 0, NULL },
 	{ "key", 0, RV_OPT_LIST, AT(keys), RV_UNSEEN, "KEY", "only of this idempotency key", 0, 0, NULL },
@@ -40,8 +48,8 @@ static const struct rv_option options[] = {
 };
 
 static const char *const usage[] = {
-	"[--format FORMAT] [filter ...] [--tolerate-corrupt] [--decisions FILE] FILE ...",
-	"--approvals FILE [filter ...] [--tolerate-corrupt] [--decisions FILE] FILE ...",
+	"[--format FORMAT] [filter ...] [option ...] FILE ...",
+	"--approvals FILE [filter ...] [option ...] FILE ...",
 	NULL,
 };
 
@@ -227,19 +235,55 @@ static int answer(struct job *job)
 	return found || damage > 0 ? RV_EXIT_NEEDS_SOMEONE : RV_EXIT_DONE;
 }
 
+/* The line is not worth its writing for a scan that is over at once, nor many times a second. */
+static void show_progress(void *context, uint64_t done, uint64_t total)
+{
+	int64_t *next_ms = context;
+	int64_t now = rv_clock_mono_ms();
+
+	if (now < *next_ms)
+		return;
+	rv_cli_progress((size_t)(done >> 20), (size_t)(total >> 20), "MiB");
+	*next_ms = now + PROGRESS_EVERY_MS;
+}
+
+/* Does what was asked for take every row in hand, and not only what is open? */
+static bool needs_all(const struct job *job)
+{
+	switch ((enum format)job->format) {
+	case FORMAT_ORPHANS:
+	case FORMAT_TABLE:
+		return job->values->approvals != NULL;
+	case FORMAT_SUMMARY:
+		return !rv_filter_is_empty(&job->filter);
+	case FORMAT_REPORT:
+	case FORMAT_KEYS:
+		break;
+	}
+	return true;
+}
+
 /* The operator's files first: they are small, and a refused one must not cost a long scan. */
 static int scan(struct job *job, char **paths, int count)
 {
 	const struct options *values = job->values;
 	struct rv_error err = RV_ERROR_INIT;
-	bool keep_all = values->approvals != NULL || (job->format != FORMAT_ORPHANS && job->format != FORMAT_TABLE);
+	int64_t progress_ms = rv_clock_mono_ms() + PROGRESS_AFTER_MS;
+	struct rv_view_options view_options = {
+		.keep_all = needs_all(job),
+		.threads = (unsigned)values->threads,
+		.progress = isatty(STDERR_FILENO) == 1 ? show_progress : NULL,
+		.context = &progress_ms,
+	};
 	int status;
 
 	if (values->approvals != NULL && rv_approvals_load(&job->approvals, values->approvals, &err) != 0)
 		return rv_cli_fail(&err);
 	if (values->decisions != NULL && rv_decisions_load(&job->decisions, values->decisions, &err) != 0)
 		return rv_cli_fail(&err);
-	if (rv_view_open(&job->view, (const char *const *)paths, (size_t)count, keep_all, &err) != 0)
+	status = rv_view_open(&job->view, (const char *const *)paths, (size_t)count, &view_options, &err);
+	rv_cli_progress_clear();
+	if (status != 0)
 		return rv_cli_fail(&err);
 	status = answer(job);
 	rv_view_close(&job->view);
@@ -291,7 +335,7 @@ static void release(struct options *values)
 
 int main(int argc, char **argv)
 {
-	struct options values = { .format = -1 };
+	struct options values = { .format = -1, .threads = 1 };
 	int operand, status;
 
 	rv_cli_start("rv-ledger-scan");

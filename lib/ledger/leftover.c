@@ -5,44 +5,16 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/ledger/gather.h"
 #include "lib/ledger/mend.h"
 #include "lib/ledger/patch.h"
 #include "lib/ledger/row.h"
 #include "lib/ledger/torn.h"
 
-#define CHUNK ((size_t)1 << 20)
 
 static struct rv_span span_of(const struct rv_buffer *buf)
 {
 	return (struct rv_span){ buf->data != NULL ? buf->data : "", buf->len };
-}
-
-int rv_scan_pull(struct rv_scan *scan, uint32_t file, int fd, struct rv_error *err)
-{
-	struct rv_place at = rv_scan_position(scan, file);
-	uint64_t offset = at.offset + at.len;
-	rv_auto_free char *chunk = malloc(CHUNK);
-
-	if (chunk == NULL)
-		return rv_error_nomem(err);
-	for (;;) {
-		ssize_t n = pread(fd, chunk, CHUNK, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return rv_error_set(err, RV_E_IO, errno, "read");
-		if (n == 0)
-			return 0;
-		if (rv_scan_feed(scan, file, chunk, (size_t)n, err) != 0)
-			return -1;
-		offset += (uint64_t)n;
-	}
-}
-
-int rv_scan_read(struct rv_scan *scan, uint32_t file, int fd, struct rv_error *err)
-{
-	return rv_scan_pull(scan, file, fd, err) == 0 ? rv_scan_end(scan, file, err) : -1;
 }
 
 static int add_leftover(struct rv_leftovers *leftovers, struct rv_leftover found, struct rv_error *err)
@@ -56,14 +28,15 @@ static int add_leftover(struct rv_leftovers *leftovers, struct rv_leftover found
 	return 0;
 }
 
-static int match_copy(struct rv_leftovers *leftovers, int fd, const struct rv_scan *scan, const struct rv_copies *copies,
+static int match_copy(struct rv_leftovers *leftovers, int fd, struct rv_scan *scan, const struct rv_copies *copies,
 		      size_t copy, struct rv_error *err)
 {
 	rv_auto_buffer struct rv_buffer head = RV_BUFFER_INIT;
 	rv_auto_buffer struct rv_buffer line = RV_BUFFER_INIT;
 	struct rv_span bytes = span_of(&copies->items[copy].bytes);
+	struct rv_reader *reader = rv_lines_reader(&scan->lines, err);
 
-	if (rv_row_add_torn_head(&head, bytes, err) != 0)
+	if (reader == NULL || rv_row_add_torn_head(&head, bytes, err) != 0)
 		return -1;
 	for (size_t i = 0; i < scan->damage_count; i++) {
 		const struct rv_place *place = &scan->damage[i].place;
@@ -71,7 +44,7 @@ static int match_copy(struct rv_leftovers *leftovers, int fd, const struct rv_sc
 
 		rv_buffer_clear(&line);
 		if (rv_patch_read(fd, place->offset, place->offset + place->len, &line, err) != 0 ||
-		    rv_torn_match(scan->reader, span_of(&line), bytes, span_of(&head), &extent, err) != 0)
+		    rv_torn_match(reader, span_of(&line), bytes, span_of(&head), &extent, err) != 0)
 			return -1;
 		if (extent > 0)
 			return add_leftover(leftovers, (struct rv_leftover){ copy, i, extent }, err);
@@ -79,7 +52,7 @@ static int match_copy(struct rv_leftovers *leftovers, int fd, const struct rv_sc
 	return 0;
 }
 
-int rv_leftovers_match(struct rv_leftovers *leftovers, int fd, const struct rv_scan *scan, const struct rv_copies *copies,
+int rv_leftovers_match(struct rv_leftovers *leftovers, int fd, struct rv_scan *scan, const struct rv_copies *copies,
 		       struct rv_error *err)
 {
 	*leftovers = (struct rv_leftovers){ NULL, 0 };

@@ -20,13 +20,8 @@ struct rv_leftovers {
 };
 
 /* `fd` reads the one scanned ledger. */
-int rv_leftovers_match(struct rv_leftovers *leftovers, int fd, const struct rv_scan *scan, const struct rv_copies *copies,
+int rv_leftovers_match(struct rv_leftovers *leftovers, int fd, struct rv_scan *scan, const struct rv_copies *copies,
 		       struct rv_error *err);
 void rv_leftovers_release(struct rv_leftovers *leftovers);
-
-/* Fold a file by its descriptor, whose offset is not used, from where the scan stands to what is
- * the end now; rv_scan_read() with the tail. */
-int rv_scan_pull(struct rv_scan *scan, uint32_t file, int fd, struct rv_error *err);
-int rv_scan_read(struct rv_scan *scan, uint32_t file, int fd, struct rv_error *err);
 
 #endif

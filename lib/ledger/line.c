@@ -125,10 +125,12 @@ static void take_attempt(const struct rv_json_node *node, struct rv_row *row)
 
 bool rv_outcome_class_of(struct rv_span name, enum rv_outcome_class *outcome)
 {
-	static const char *const names[RV_OUTCOME_CLASSES] = { "ok", "error", "timeout" };
+	static const struct rv_span names[RV_OUTCOME_CLASSES] = {
+		RV_SPAN_INIT("ok"), RV_SPAN_INIT("error"), RV_SPAN_INIT("timeout")
+	};
 
 	for (int i = 0; i < RV_OUTCOME_CLASSES; i++) {
-		if (rv_span_equal(name, rv_span_of(names[i]))) {
+		if (rv_span_equal(name, names[i])) {
 			*outcome = (enum rv_outcome_class)i;
 			return true;
 		}

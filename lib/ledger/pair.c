@@ -4,78 +4,75 @@
 #include <string.h>
 
 #include "lib/base/buffer.h"
+#include "lib/base/memory.h"
 #include "lib/digest/digest.h"
 
 enum kind { KIND_UUID, KIND_ATTEMPT, KIND_LEGACY };
 
 struct entry {
 	unsigned char id[16]; /* the UUID, or the offset and length of the identity in `text` */
-	uint32_t hash;
 	uint8_t kind;
 	uint8_t marks;
+};
+
+/* The hash is here, so that a slot that belongs to another entry costs no look at that entry. */
+struct slot {
+	uint32_t hash;
+	uint32_t number; /* of the entry, plus one; 0: free */
 };
 
 struct rv_pairs {
 	uint64_t seed[2]; /* a ledger's writer must not be able to choose colliding identities */
 	struct entry *entries;
 	uint32_t count, cap;
-	uint32_t *slots; /* entry + 1, or 0; a power of two of them */
+	struct slot *slots; /* a power of two of them */
 	uint32_t mask;
 	struct rv_buffer text;
 };
 
-/* An identity as it is looked up: its kind and its bytes, in at most two parts. */
-struct identity {
-	uint8_t kind;
-	unsigned char head[16]; /* the UUID; startedAt's eight bytes */
-	size_t head_len;
-	struct rv_span tail;
-};
-
 #define FIRST_SLOTS 1024u
 
-/* The value of a lowercase hexadecimal digit plus one, or 0. */
-static const unsigned char hex_values[256] = {
-	['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
-	['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
-};
-
-/* Lowercase 8-4-4-4-12 only, so that one text has one value. */
-static bool pack_uuid(struct rv_span text, unsigned char id[16])
+/* The 32 digits of an 8-4-4-4-12 text without their hyphens; false where those are not there. */
+static bool take_digits(struct rv_span text, unsigned char digits[32])
 {
-	static const unsigned char pairs[16] = { 0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34 };
-	const unsigned char *at = (const unsigned char *)text.data;
-	bool good = true;
+	const char *at = text.data;
 
 	if (text.len != 36 || at[8] != '-' || at[13] != '-' || at[18] != '-' || at[23] != '-')
 		return false;
-	for (size_t i = 0; i < sizeof pairs; i++) {
-		unsigned high = hex_values[at[pairs[i]]];
-		unsigned low = hex_values[at[pairs[i] + 1]];
-
-		good = good && high != 0 && low != 0;
-		id[i] = (unsigned char)(((high - 1) << 4 | ((low - 1) & 15)) & 255);
-	}
-	return good;
+	memcpy(digits, at, 8);
+	memcpy(digits + 8, at + 9, 4);
+	memcpy(digits + 12, at + 14, 4);
+	memcpy(digits + 16, at + 19, 4);
+	memcpy(digits + 20, at + 24, 12);
+	return true;
 }
 
-static struct identity identity_of(const struct rv_row *row)
+/* Lowercase only, so that one text has one value.  In a form that the compiler makes vectors of. */
+static bool pack_uuid(struct rv_span text, unsigned char id[16])
 {
-	struct identity who = { .kind = KIND_LEGACY, .head_len = 0, .tail = row->key };
-	double started_at = row->started_at == 0 ? 0 : row->started_at; /* -0 is 0 */
+	unsigned char digits[32];
+	unsigned char bad = 0;
 
-	if (row->attempt_id.data == NULL) {
-		memcpy(who.head, &started_at, sizeof started_at);
-		who.head_len = sizeof started_at;
-	} else if (pack_uuid(row->attempt_id, who.head)) {
-		who.kind = KIND_UUID;
-		who.head_len = sizeof who.head;
-		who.tail = (struct rv_span){ "", 0 };
-	} else {
-		who.kind = KIND_ATTEMPT;
-		who.tail = row->attempt_id;
+	if (!take_digits(text, digits))
+		return false;
+	for (size_t i = 0; i < sizeof digits; i++) {
+		unsigned char decimal = (unsigned char)(digits[i] - '0');
+		unsigned char letter = (unsigned char)(digits[i] - 'a');
+
+		bad |= (unsigned char)((decimal > 9) & (letter > 5));
+		digits[i] = decimal > 9 ? (unsigned char)(letter + 10) : decimal;
 	}
-	return who;
+	for (size_t i = 0; i < 16; i++)
+		id[i] = (unsigned char)(digits[2 * i] << 4 | digits[2 * i + 1]);
+	return bad == 0;
+}
+
+/* How much of `head` is there. */
+static size_t head_len(const struct rv_identity *who)
+{
+	static const unsigned char lengths[] = { [KIND_UUID] = 16, [KIND_ATTEMPT] = 0, [KIND_LEGACY] = sizeof(double) };
+
+	return lengths[who->kind];
 }
 
 static uint64_t rotate(uint64_t value, int by)
@@ -83,7 +80,7 @@ static uint64_t rotate(uint64_t value, int by)
 	return value << by | value >> (64 - by);
 }
 
-static void sip_round(uint64_t v[4])
+static inline void sip_round(uint64_t v[4])
 {
 	v[0] += v[1];
 	v[2] += v[3];
@@ -119,13 +116,13 @@ static void sip_part(uint64_t v[4], const void *bytes, size_t len)
 }
 
 /* SipHash-1-3 over kind, head and tail; a collision is found by comparing bytes. */
-static uint32_t hash_of(const struct rv_pairs *pairs, const struct identity *who)
+static uint32_t hash_of(const struct rv_pairs *pairs, const struct rv_identity *who)
 {
 	uint64_t v[4] = { pairs->seed[0] ^ 0x736f6d6570736575u, pairs->seed[1] ^ 0x646f72616e646f6du,
 			  pairs->seed[0] ^ 0x6c7967656e657261u, pairs->seed[1] ^ 0x7465646279746573u };
 	uint64_t folded;
 
-	sip_part(v, who->head, who->head_len);
+	sip_part(v, who->head, head_len(who));
 	sip_part(v, who->tail.data, who->tail.len);
 	sip_word(v, who->kind | (uint64_t)who->tail.len << 8);
 	v[2] ^= 0xff;
@@ -133,6 +130,24 @@ static uint32_t hash_of(const struct rv_pairs *pairs, const struct identity *who
 		sip_round(v);
 	folded = v[0] ^ v[1] ^ v[2] ^ v[3];
 	return (uint32_t)(folded ^ folded >> 32);
+}
+
+void rv_pairs_identify(const struct rv_pairs *pairs, const struct rv_row *row, struct rv_identity *who)
+{
+	who->tail = (struct rv_span){ "", 0 };
+	if (row->attempt_id.data == NULL) {
+		double started_at = row->started_at == 0 ? 0 : row->started_at; /* -0 is 0 */
+
+		who->kind = KIND_LEGACY;
+		memcpy(who->head, &started_at, sizeof started_at);
+		who->tail = row->key;
+	} else if (pack_uuid(row->attempt_id, who->head)) {
+		who->kind = KIND_UUID;
+	} else {
+		who->kind = KIND_ATTEMPT;
+		who->tail = row->attempt_id;
+	}
+	who->hash = hash_of(pairs, who);
 }
 
 struct rv_pairs *rv_pairs_new(struct rv_error *err)
@@ -165,7 +180,7 @@ void rv_pairs_free(struct rv_pairs *pairs)
 	free(pairs);
 }
 
-static bool is_same(const struct rv_pairs *pairs, const struct entry *entry, const struct identity *who)
+static bool is_same(const struct rv_pairs *pairs, const struct entry *entry, const struct rv_identity *who)
 {
 	uint64_t place[2]; /* offset and length in `text` */
 	const char *text;
@@ -175,25 +190,23 @@ static bool is_same(const struct rv_pairs *pairs, const struct entry *entry, con
 	if (who->kind == KIND_UUID)
 		return memcmp(entry->id, who->head, sizeof who->head) == 0;
 	memcpy(place, entry->id, sizeof place);
-	if (place[1] != who->head_len + who->tail.len)
+	if (place[1] != head_len(who) + who->tail.len)
 		return false;
 	if (place[1] == 0)
 		return true;
 	text = pairs->text.data + place[0];
-	if (memcmp(text, who->head, who->head_len) != 0)
+	if (memcmp(text, who->head, head_len(who)) != 0)
 		return false;
-	return who->tail.len == 0 || memcmp(text + who->head_len, who->tail.data, who->tail.len) == 0;
+	return who->tail.len == 0 || memcmp(text + head_len(who), who->tail.data, who->tail.len) == 0;
 }
 
 /* The slot where the identity is, or where it would go. */
-static uint32_t slot_of(const struct rv_pairs *pairs, const struct identity *who, uint32_t hash)
+static uint32_t slot_of(const struct rv_pairs *pairs, const struct rv_identity *who)
 {
-	uint32_t slot = hash & pairs->mask;
+	uint32_t slot = who->hash & pairs->mask;
 
-	while (pairs->slots[slot] != 0) {
-		const struct entry *entry = &pairs->entries[pairs->slots[slot] - 1];
-
-		if (entry->hash == hash && is_same(pairs, entry, who))
+	while (pairs->slots[slot].number != 0) {
+		if (pairs->slots[slot].hash == who->hash && is_same(pairs, &pairs->entries[pairs->slots[slot].number - 1], who))
 			break;
 		slot = (slot + 1) & pairs->mask;
 	}
@@ -203,16 +216,18 @@ static uint32_t slot_of(const struct rv_pairs *pairs, const struct identity *who
 static int grow_slots(struct rv_pairs *pairs, struct rv_error *err)
 {
 	uint32_t mask = pairs->mask * 2 + 1;
-	uint32_t *slots = calloc((size_t)mask + 1, sizeof *slots);
+	struct slot *slots = rv_memory_zeroed(((size_t)mask + 1) * sizeof *slots);
 
 	if (slots == NULL)
 		return rv_error_nomem(err);
-	for (uint32_t i = 0; i < pairs->count; i++) {
-		uint32_t slot = pairs->entries[i].hash & mask;
+	for (size_t i = 0; i <= pairs->mask; i++) {
+		uint32_t slot = pairs->slots[i].hash & mask;
 
-		while (slots[slot] != 0)
+		if (pairs->slots[i].number == 0)
+			continue;
+		while (slots[slot].number != 0)
 			slot = (slot + 1) & mask;
-		slots[slot] = i + 1;
+		slots[slot] = pairs->slots[i];
 	}
 	free(pairs->slots);
 	pairs->slots = slots;
@@ -226,7 +241,7 @@ static int make_room(struct rv_pairs *pairs, struct rv_error *err)
 		return rv_error_set(err, RV_E_NOMEM, 0, "more than %u attempts", UINT32_MAX / 4);
 	if (pairs->count == pairs->cap) {
 		uint32_t cap = pairs->cap == 0 ? FIRST_SLOTS / 2 : pairs->cap * 2;
-		struct entry *entries = realloc(pairs->entries, cap * sizeof *entries);
+		struct entry *entries = rv_memory_grow(pairs->entries, pairs->count * sizeof *entries, cap * sizeof *entries);
 
 		if (entries == NULL)
 			return rv_error_nomem(err);
@@ -236,52 +251,80 @@ static int make_room(struct rv_pairs *pairs, struct rv_error *err)
 	return pairs->count >= pairs->mask / 4 * 3 ? grow_slots(pairs, err) : 0;
 }
 
-static int store_identity(struct rv_pairs *pairs, struct entry *entry, const struct identity *who, struct rv_error *err)
+static int store_identity(struct rv_pairs *pairs, struct entry *entry, const struct rv_identity *who, struct rv_error *err)
 {
-	uint64_t place[2] = { pairs->text.len, who->head_len + who->tail.len };
+	uint64_t place[2] = { pairs->text.len, head_len(who) + who->tail.len };
 
 	if (who->kind == KIND_UUID) {
 		memcpy(entry->id, who->head, sizeof entry->id);
 		return 0;
 	}
 	memcpy(entry->id, place, sizeof entry->id);
-	rv_buffer_add(&pairs->text, who->head, who->head_len);
+	rv_buffer_add(&pairs->text, who->head, head_len(who));
 	rv_buffer_add(&pairs->text, who->tail.data, who->tail.len);
 	return rv_buffer_check(&pairs->text, err);
+}
+
+int rv_pairs_mark_identity(struct rv_pairs *pairs, const struct rv_identity *who, enum rv_pair_mark mark,
+			   uint32_t *entry, struct rv_error *err)
+{
+	uint32_t slot;
+
+	if (make_room(pairs, err) != 0)
+		return -1;
+	slot = slot_of(pairs, who);
+	if (pairs->slots[slot].number == 0) {
+		struct entry *fresh = &pairs->entries[pairs->count];
+
+		fresh->kind = who->kind;
+		fresh->marks = 0;
+		if (store_identity(pairs, fresh, who, err) != 0)
+			return -1;
+		pairs->slots[slot] = (struct slot){ .hash = who->hash, .number = ++pairs->count };
+	}
+	*entry = pairs->slots[slot].number - 1;
+	pairs->entries[*entry].marks |= (uint8_t)mark;
+	return 0;
+}
+
+bool rv_pairs_find_identity(const struct rv_pairs *pairs, const struct rv_identity *who, uint32_t *entry)
+{
+	uint32_t slot = slot_of(pairs, who);
+
+	if (pairs->slots[slot].number == 0)
+		return false;
+	*entry = pairs->slots[slot].number - 1;
+	return true;
+}
+
+void rv_pairs_fetch_slot(const struct rv_pairs *pairs, const struct rv_identity *who)
+{
+	__builtin_prefetch(&pairs->slots[who->hash & pairs->mask]);
+}
+
+void rv_pairs_fetch_entry(const struct rv_pairs *pairs, const struct rv_identity *who)
+{
+	uint32_t number = pairs->slots[who->hash & pairs->mask].number;
+
+	if (number != 0)
+		__builtin_prefetch(&pairs->entries[number - 1]);
 }
 
 int rv_pairs_mark(struct rv_pairs *pairs, const struct rv_row *row, enum rv_pair_mark mark, uint32_t *entry,
 		  struct rv_error *err)
 {
-	struct identity who = identity_of(row);
-	uint32_t hash = hash_of(pairs, &who);
-	uint32_t slot;
+	struct rv_identity who;
 
-	if (make_room(pairs, err) != 0)
-		return -1;
-	slot = slot_of(pairs, &who, hash);
-	if (pairs->slots[slot] == 0) {
-		struct entry *fresh = &pairs->entries[pairs->count];
-
-		*fresh = (struct entry){ .hash = hash, .kind = who.kind, .marks = 0 };
-		if (store_identity(pairs, fresh, &who, err) != 0)
-			return -1;
-		pairs->slots[slot] = ++pairs->count;
-	}
-	*entry = pairs->slots[slot] - 1;
-	pairs->entries[*entry].marks |= (uint8_t)mark;
-	return 0;
+	rv_pairs_identify(pairs, row, &who);
+	return rv_pairs_mark_identity(pairs, &who, mark, entry, err);
 }
 
 bool rv_pairs_find(const struct rv_pairs *pairs, const struct rv_row *row, uint32_t *entry)
 {
-	struct identity who = identity_of(row);
-	uint32_t slot = slot_of(pairs, &who, hash_of(pairs, &who));
+	struct rv_identity who;
 
-	if (pairs->slots[slot] == 0)
-		return false;
-	*entry = pairs->slots[slot] - 1;
-	return true;
+	rv_pairs_identify(pairs, row, &who);
+	return rv_pairs_find_identity(pairs, &who, entry);
 }
 
 unsigned rv_pairs_marks(const struct rv_pairs *pairs, uint32_t entry)

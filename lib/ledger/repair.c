@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/ledger/fs.h"
+#include "lib/ledger/gather.h"
 #include "lib/ledger/leftover.h"
 #include "lib/ledger/lock.h"
 #include "lib/ledger/patch.h"
@@ -92,7 +93,8 @@ static int explain(struct job *job, const struct rv_leftover *leftover, struct r
 	struct rv_repair_result *result = &job->repair->result;
 	enum rv_tail kind;
 
-	if (rv_tail_judge(scan->reader, (struct rv_span){ copy->bytes.data, copy->bytes.len }, &kind, err) != 0)
+	if (rv_lines_reader(&scan->lines, err) == NULL ||
+	    rv_tail_judge(scan->lines.reader, (struct rv_span){ copy->bytes.data, copy->bytes.len }, &kind, err) != 0)
 		return -1;
 	*result = (struct rv_repair_result){
 		.action = kind == RV_TAIL_TORN ? RV_REPAIR_QUARANTINED : RV_REPAIR_TERMINATED,
@@ -144,12 +146,13 @@ static int foresee_tail(struct job *job, struct rv_error *err)
 	rv_auto_buffer struct rv_buffer tail = RV_BUFFER_INIT;
 	struct rv_repair_result *result = &job->repair->result;
 	struct rv_place at = rv_scan_position(&job->repair->scan, 0);
+	struct rv_lines *lines = &job->repair->scan.lines;
 	enum rv_tail kind;
 
 	if (at.len == 0)
 		return 0;
 	if (rv_patch_read(job->fd, at.offset, at.offset + at.len, &tail, err) != 0 ||
-	    rv_tail_judge(job->repair->scan.reader, (struct rv_span){ tail.data, tail.len }, &kind, err) != 0)
+	    rv_lines_reader(lines, err) == NULL || rv_tail_judge(lines->reader, (struct rv_span){ tail.data, tail.len }, &kind, err) != 0)
 		return -1;
 	*result = (struct rv_repair_result){
 		.action = kind == RV_TAIL_TORN ? RV_REPAIR_QUARANTINED : RV_REPAIR_TERMINATED,
@@ -158,7 +161,9 @@ static int foresee_tail(struct job *job, struct rv_error *err)
 		.bytes = at.len,
 	};
 	job->repair->line = at.line;
-	return rv_sha256_hex(job->repair->scan.sha, tail.data, tail.len, result->sha256, err);
+	if (rv_lines_sha256(lines, err) == NULL)
+		return -1;
+	return rv_sha256_hex(lines->sha, tail.data, tail.len, result->sha256, err);
 }
 
 /* Without a lock, which needs write permission: damage is believed once nobody writes. */

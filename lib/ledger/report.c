@@ -254,16 +254,23 @@ static int count_rows(struct rv_view *view, const struct rv_filter *filter, cons
 	for (size_t i = 0; i < places->count; i++) {
 		struct rv_row row;
 
-		if (!rv_filter_is_empty(filter)) {
-			if (rv_view_row(view, &places->items[i], &row, err) != 0)
-				return -1;
-			if (!rv_filter_matches_row(filter, &row, view->now_ms))
-				continue;
-		}
+		if (rv_view_row(view, &places->items[i], &row, err) != 0)
+			return -1;
+		if (!rv_filter_matches_row(filter, &row, view->now_ms))
+			continue;
 		(*rows)++;
 		*alone += rv_scan_is_alone(&view->scan, &places->items[i]);
 	}
 	return 0;
+}
+
+/* Nothing is left out, so that no row has to be read again, nor to be kept. */
+static void count_all(const struct rv_scan *scan, uint64_t *intents, uint64_t *outcomes, uint64_t *alone)
+{
+	*intents = scan->intent_count;
+	*outcomes = scan->outcome_count;
+	for (size_t i = 0; i < scan->outcomes.count; i++)
+		*alone += rv_scan_is_alone(scan, &scan->outcomes.items[i]);
 }
 
 static uint64_t count_tails(const struct rv_view *view)
@@ -282,9 +289,12 @@ static int add_summary(struct rv_output *output, struct rv_error *err)
 	struct rv_buffer *out = &output->text;
 	uint64_t intents = 0, outcomes = 0, alone = 0;
 
-	if (count_rows(view, output->filter, &view->scan.intents, &intents, &alone, err) != 0 ||
-	    count_rows(view, output->filter, &view->scan.outcomes, &outcomes, &alone, err) != 0 ||
-	    rv_report_count(view, output->filter, &counts, err) != 0)
+	if (rv_filter_is_empty(output->filter))
+		count_all(&view->scan, &intents, &outcomes, &alone);
+	else if (count_rows(view, output->filter, &view->scan.intents, &intents, &alone, err) != 0 ||
+		 count_rows(view, output->filter, &view->scan.outcomes, &outcomes, &alone, err) != 0)
+		return -1;
+	if (rv_report_count(view, output->filter, &counts, err) != 0)
 		return -1;
 	rv_buffer_add_byte(out, '{');
 	rv_json_member_int(out, "files", (int64_t)view->source_count);

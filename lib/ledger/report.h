@@ -42,6 +42,7 @@ int rv_report_keys(struct rv_view *view, const struct rv_filter *filter, const s
  * the former. */
 int rv_report_approvals(struct rv_view *view, const struct rv_filter *filter, struct rv_approvals *approvals,
 			const struct rv_sink *sink, uint64_t *unapproved, struct rv_error *err);
+/* With an empty filter it does without the places of all rows. */
 int rv_report_summary(struct rv_view *view, const struct rv_filter *filter, const struct rv_sink *sink,
 		      struct rv_error *err);
 

@@ -17,7 +17,7 @@
 
 #include "lib/base/error.h"
 #include "lib/digest/digest.h"
-#include "lib/ledger/line.h"
+#include "lib/ledger/lines.h"
 #include "lib/ledger/pair.h"
 
 /* Where a line is: line counts from 1, offset and len are bytes, without the newline. */
@@ -48,29 +48,34 @@ struct rv_scan_tail {
 
 struct rv_scan {
 	struct rv_pairs *pairs;
+	/* Unless all are kept: of the intents and outcomes those that are not paired, and some that are; none of
+	 * the torn rows. */
 	struct rv_places intents;
-	struct rv_places outcomes; /* stays empty unless kept */
-	struct rv_places torn;     /* stays empty unless kept */
+	struct rv_places outcomes;
+	struct rv_places torn;
+	uint64_t intent_count;
 	uint64_t outcome_count;
 	uint64_t torn_count;
 	struct rv_damage *damage;
 	size_t damage_count, damage_cap;
 	bool moved; /* what was read as a whole tail went on growing: scan again from the start */
 	/* private */
-	struct rv_reader *reader;
-	struct rv_sha256 *sha;
+	struct rv_lines lines;
 	struct rv_scan_file *files;
 	size_t file_count;
 	bool keep_all;
 	bool settling;
 };
 
-/* `keep_all`: keep the places of outcomes and torn rows too. */
+/* `keep_all`: keep the places of all rows. */
 int rv_scan_init(struct rv_scan *scan, bool keep_all, struct rv_error *err);
 void rv_scan_release(struct rv_scan *scan);
 
 int rv_scan_add_file(struct rv_scan *scan, uint32_t *file, struct rv_error *err);
 int rv_scan_feed(struct rv_scan *scan, uint32_t file, const char *bytes, size_t len, struct rv_error *err);
+/* Take lines that were read with this scan's `pairs` and that begin where the file's last line ended,
+ * with no other begun behind it. */
+int rv_scan_merge(struct rv_scan *scan, uint32_t file, const struct rv_lines *lines, struct rv_error *err);
 /* The end of what there is: judge the unterminated tail.  More may be fed afterwards only
  * behind rv_scan_settle(). */
 int rv_scan_end(struct rv_scan *scan, uint32_t file, struct rv_error *err);

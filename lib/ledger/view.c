@@ -7,7 +7,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/ledger/append.h"
-#include "lib/ledger/leftover.h"
+#include "lib/ledger/gather.h"
 #include "lib/ledger/row.h"
 
 #define REREAD_MS 100
@@ -23,10 +23,26 @@ static int read_sources(struct rv_view *view, struct rv_error *err)
 	return 0;
 }
 
-static int scan_once(struct rv_view *view, bool keep_all, struct rv_error *err)
+static int gather(struct rv_view *view, const struct rv_view_options *options, struct rv_error *err)
+{
+	rv_auto_free int *fds = calloc(view->source_count, sizeof *fds);
+	struct rv_gather gathering = { .fds = fds, .count = view->source_count, .threads = options->threads,
+				       .progress = options->progress, .context = options->context };
+	size_t failed;
+
+	if (fds == NULL)
+		return rv_error_nomem(err);
+	for (size_t i = 0; i < view->source_count; i++)
+		fds[i] = view->sources[i].fd;
+	if (rv_scan_gather(&view->scan, &gathering, &failed, err) != 0)
+		return rv_error_wrap(err, "%s", view->sources[failed].path);
+	return 0;
+}
+
+static int scan_once(struct rv_view *view, const struct rv_view_options *options, struct rv_error *err)
 {
 	rv_scan_release(&view->scan);
-	if (rv_scan_init(&view->scan, keep_all, err) != 0)
+	if (rv_scan_init(&view->scan, options->keep_all, err) != 0)
 		return -1;
 	for (size_t i = 0; i < view->source_count; i++) {
 		uint32_t file;
@@ -34,7 +50,7 @@ static int scan_once(struct rv_view *view, bool keep_all, struct rv_error *err)
 		if (rv_scan_add_file(&view->scan, &file, err) != 0)
 			return -1;
 	}
-	return read_sources(view, err);
+	return gather(view, options, err) == 0 ? read_sources(view, err) : -1;
 }
 
 static bool is_busy(const struct rv_view *view)
@@ -109,6 +125,8 @@ static int has_grown(const struct rv_view *view, bool *grown, struct rv_error *e
 
 		if (rv_source_size(&view->sources[i], &size, err) != 0)
 			return -1;
+		if (size < at.offset + at.len)
+			return rv_error_set(err, RV_E_IO, 0, "%s: became shorter while it was read", view->sources[i].path);
 		*grown = *grown || size > at.offset + at.len;
 	}
 	return 0;
@@ -138,20 +156,21 @@ static int settle(struct rv_view *view, struct rv_error *err)
 	return 0;
 }
 
-static int scan_and_judge(struct rv_view *view, bool keep_all, struct rv_error *err)
+static int scan_and_judge(struct rv_view *view, const struct rv_view_options *options, struct rv_error *err)
 {
 	view->orphan_count = 0;
 	free(view->orphans);
 	view->orphans = NULL;
 	for (size_t i = 0; i < view->source_count; i++)
 		view->sources[i].live = -1;
-	if (scan_once(view, keep_all, err) != 0 || judge_orphans(view, err) != 0)
+	if (scan_once(view, options, err) != 0 || judge_orphans(view, err) != 0)
 		return -1;
 	return settle(view, err);
 }
 
 /* Damage that is seen while somebody repairs or appends is read again before it is believed. */
-int rv_view_open(struct rv_view *view, const char *const *paths, size_t count, bool keep_all, struct rv_error *err)
+int rv_view_open(struct rv_view *view, const char *const *paths, size_t count, const struct rv_view_options *options,
+		 struct rv_error *err)
 {
 	memset(view, 0, sizeof *view);
 	rv_buffer_init(&view->line, 0);
@@ -161,12 +180,16 @@ int rv_view_open(struct rv_view *view, const char *const *paths, size_t count, b
 		return -1;
 	}
 	for (int reads = 0;; reads++) {
-		if (scan_and_judge(view, keep_all, err) != 0) {
+		if (scan_and_judge(view, options, err) != 0) {
 			rv_view_close(view);
 			return -1;
 		}
-		if (reads == REREADS || (!view->scan.moved && (view->scan.damage_count == 0 || !is_busy(view))))
+		if (!view->scan.moved && (reads == REREADS || view->scan.damage_count == 0 || !is_busy(view)))
 			return 0;
+		if (reads == REREADS) {
+			rv_view_close(view);
+			return rv_error_set(err, RV_E_IO, 0, "a ledger changes all the while");
+		}
 		rv_clock_pause_ms(REREAD_MS);
 	}
 }
@@ -252,11 +275,12 @@ static int find_open(struct rv_view *view, const char *path, struct rv_span key,
 int rv_ledger_find_orphan(const char *path, struct rv_span key, bool *found, struct rv_buffer *attempt_id,
 			  struct rv_error *err)
 {
+	static const struct rv_view_options options = { .keep_all = false, .threads = 1 };
 	struct rv_view view;
 	int result;
 
 	*found = false;
-	if (rv_view_open(&view, &path, 1, false, err) != 0) {
+	if (rv_view_open(&view, &path, 1, &options, err) != 0) {
 		if (err->code != RV_E_IO || err->errnum != ENOENT)
 			return -1;
 		rv_error_clear(err);

@@ -33,9 +33,17 @@ struct rv_view {
 	struct rv_buffer line;
 };
 
-/* `keep_all`: outcomes and torn rows can be asked for too.  RV_E_IO where a file cannot be read.  Damage
- * is no error here: see view->scan.damage. */
-int rv_view_open(struct rv_view *view, const char *const *paths, size_t count, bool keep_all, struct rv_error *err);
+struct rv_view_options {
+	bool keep_all;    /* all rows can be asked for, and not only the open intents */
+	unsigned threads; /* to read with */
+	void (*progress)(void *context, uint64_t done, uint64_t total); /* as lib/ledger/gather.h has it, or NULL */
+	void *context;
+};
+
+/* RV_E_IO where a file cannot be read, or changes all the while.  Damage is no error here: see
+ * view->scan.damage. */
+int rv_view_open(struct rv_view *view, const char *const *paths, size_t count, const struct rv_view_options *options,
+		 struct rv_error *err);
 void rv_view_close(struct rv_view *view);
 
 /* The row at a place; borrowed until the next call. */

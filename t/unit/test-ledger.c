@@ -212,7 +212,7 @@ static void report_vector(const struct rv_json_node *vector, const char *title)
 	struct rv_view view;
 
 	put(path, file.data, file.len);
-	if (doc == NULL || rv_view_open(&view, &path, 1, true, &err) != 0 ||
+	if (doc == NULL || rv_view_open(&view, &path, 1, &(struct rv_view_options){ .keep_all = true, .threads = 1 }, &err) != 0 ||
 	    rv_report_whole(&view, &filter, NULL, &sink, &err) != 0)
 		die(title, &err);
 	rv_view_close(&view);
