@@ -51,6 +51,7 @@ static const struct rv_option options[] = {
 	{ "credentials", 0, RV_OPT_STRING, AT(once.service.credentials), RV_UNSEEN, "'PROGRAM ...'", "mint the tool's credentials with this program, for each call", 0, 0, NULL },
 	{ "credentials-timeout", 0, RV_OPT_DURATION, AT(once.service.credentials_timeout_ms), RV_UNSEEN, "DUR", "how long minting may take (10s)", 0, 0, NULL },
 	{ "manifest", 0, RV_OPT_STRING, AT(once.service.manifest), RV_UNSEEN, "FILE", "what may run, by the tools' names: no COMMAND and no spec", 0, 0, NULL },
+	{ "approvals", 0, RV_OPT_STRING, AT(once.service.approvals), RV_UNSEEN, "FILE", "what authorises the tools that need an approval", 0, 0, NULL },
 	{ "tool-stderr", 0, RV_OPT_STRING, AT(once.service.tool_stderr), RV_UNSEEN, "tail|inherit|FILE", "keep its end for messages, pass it on, or append it to FILE", 0, 0, NULL },
 	{ "require-containment", 0, RV_OPT_FLAG, AT(once.service.require_containment), RV_UNSEEN, NULL, "refuse to run where no PID namespace can be had", 0, 0, NULL },
 	{ "ledger", 0, RV_OPT_STRING, AT(once.service.ledger), RV_UNSEEN, "FILE", "write an intent before the effect and an outcome after it", 0, 0, NULL },

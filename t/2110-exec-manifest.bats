@@ -130,12 +130,12 @@ refused() {
 
 @test "a tool's own timeout stands for --timeout, also in until" {
 	manifest '{"slow":{"command":"/bin/sleep","args":["60"],"timeout":"200ms"},"long":{"command":"/bin/sh","args":["-c","sleep 0.5; echo 1"],"timeout":"20s"}}'
-	within 2000 rv_fails 124 one --timeout 40s --kill-grace 100ms --tool slow 2>stderr
+	within 2000 rv_fails 124 one --timeout 60s --kill-grace 100ms --tool slow 2>stderr
 	grep -q 'no result within 200 ms' stderr
 	rv_equal 1 "$(one --timeout 100ms --tool long)"
 	request slow | s --kill-grace 100ms >out || true
 	rv_equal timeout "$(member error.code <out)"
-	rv_equal 3 "$(count ledger 'r["phase"] == "intent" and r["writer"]["until"] - r["startedAt"] < 40000')"
+	rv_equal 3 "$(count ledger 'r["phase"] == "intent" and r["writer"]["until"] - r["startedAt"] < 50000')"
 }
 
 @test "the executor is the manifest's; a request that names another is config" {

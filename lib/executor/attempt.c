@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "lib/digest/digest.h"
+#include "lib/executor/permit.h"
 #include "lib/process/workdir.h"
 
 #define NAME_TRIES 64
@@ -40,6 +41,11 @@ int rv_attempt_environment(struct rv_dispatch *dispatch, struct rv_error *err)
 			return rv_error_wrap(err, "--setenv");
 	}
 	return 0;
+}
+
+int rv_attempt_permit(const struct rv_dispatch *dispatch, struct rv_error *err)
+{
+	return dispatch->call->needs_approval ? rv_permits_check(dispatch->executor->permits, dispatch->call, err) : 0;
 }
 
 static bool has_nul(struct rv_span text)

@@ -13,6 +13,8 @@ int rv_attempt_check(const struct rv_executor *executor, const struct rv_call *c
 /* --allow-env and --setenv; later the credentials; and the identity last, so that nothing overrides it. */
 int rv_attempt_environment(struct rv_dispatch *dispatch, struct rv_error *err);
 int rv_attempt_identity(struct rv_dispatch *dispatch, struct rv_error *err);
+/* What authorises a tool that needs it. */
+int rv_attempt_permit(const struct rv_dispatch *dispatch, struct rv_error *err);
 /* --refuse-orphan. */
 int rv_attempt_orphan(const struct rv_dispatch *dispatch, struct rv_error *err);
 /* Announced to the slot, then made. */

@@ -221,7 +221,7 @@ void rv_dispatch_begin(struct rv_dispatch *dispatch, const struct rv_executor *e
 	dispatch->started_at = rv_clock_wall_ms();
 	dispatch->started_mono_ms = rv_clock_mono_ms();
 	if (rv_uuid(dispatch->attempt_id, err) != 0 || rv_attempt_check(executor, call, err) != 0 ||
-	    rv_attempt_environment(dispatch, err) != 0 || rv_attempt_orphan(dispatch, err) != 0 ||
+	    rv_attempt_permit(dispatch, err) != 0 || rv_attempt_environment(dispatch, err) != 0 || rv_attempt_orphan(dispatch, err) != 0 ||
 	    rv_attempt_workdir(dispatch, err) != 0) {
 		refuse(dispatch);
 		return;

@@ -31,6 +31,8 @@
 #include "lib/process/slot.h"
 #include "lib/process/supervise.h"
 
+struct rv_permits;
+
 /* What holds for every dispatch of one tag.  Borrowed by its dispatches. */
 struct rv_executor {
 	const char *name;         /* the tag in rows and replies: "subprocess" */
@@ -41,6 +43,7 @@ struct rv_executor {
 	const char *workdir_base; /* absolute */
 	int64_t grace_ms;
 	uint64_t max_output;
+	struct rv_permits *permits; /* the approvals, or NULL */
 	const char *const *allow_env; /* names, NULL-terminated */
 	const char *const *set_env;   /* "NAME=VALUE", NULL-terminated */
 	char *const *credentials;     /* the minting program and its arguments, or NULL */

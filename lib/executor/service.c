@@ -28,6 +28,8 @@ int rv_service_check(const struct rv_service_options *options, char *const *comm
 		return rv_error_set(err, RV_E_USAGE, 0, "--refuse-orphan needs intents: not with --ledger-phases one");
 	if (options->timeout_ms == 0)
 		return rv_error_set(err, RV_E_USAGE, 0, "--timeout is zero");
+	if (options->approvals != NULL && options->manifest == NULL)
+		return rv_error_set(err, RV_E_USAGE, 0, "--approvals needs --manifest, which says what needs an approval");
 	if (options->manifest != NULL && command[0] != NULL)
 		return rv_error_set(err, RV_E_USAGE, 0, "--manifest says what is run: there is no COMMAND beside it");
 	return 0;
@@ -159,6 +161,7 @@ void rv_service_release(struct rv_service *service)
 	rv_loop_release(&service->loop);
 	rv_registry_release(&service->registry);
 	rv_rules_release(&service->rules);
+	rv_permits_release(&service->permits);
 	rv_buffer_release(&service->credentials_path);
 	free(service->credentials);
 	free(service->workdir_base);
@@ -267,6 +270,14 @@ static int open_the_ledger(struct rv_service *service, struct rv_error *err)
 	return 0;
 }
 
+static int open_the_approvals(struct rv_service *service, struct rv_error *err)
+{
+	if (service->options->approvals == NULL)
+		return 0;
+	service->executor.permits = &service->permits;
+	return rv_permits_open(&service->permits, service->options->approvals, err);
+}
+
 static int register_tags(struct rv_service *service, struct rv_error *err)
 {
 	struct rv_executor *plain = rv_registry_add(&service->registry, &service->executor, "subprocess", err);
@@ -294,11 +305,12 @@ int rv_service_open(struct rv_service *service, char *const *command, struct rv_
 	executor->loop = &service->loop;
 	executor->batch = &service->batch;
 	if (find_base(service, err) != 0 || split_credentials(service, err) != 0 || open_stderr(service, err) != 0 ||
-	    register_tags(service, err) != 0 ||
+	    open_the_approvals(service, err) != 0 ||
 	    rv_rules_open(&service->rules, options->manifest, options->timeout_ms, command, err) != 0 ||
-	    rv_rules_check_tags(&service->rules, &service->registry, err) != 0)
+	    open_the_ledger(service, err) != 0)
 		return -1;
-	return open_the_ledger(service, err);
+	/* last: each tag gets a copy of what is the same for all */
+	return register_tags(service, err) != 0 ? -1 : rv_rules_check_tags(&service->rules, &service->registry, err);
 }
 
 /* ---- signals ---- */

@@ -14,6 +14,7 @@
 #include "lib/base/error.h"
 #include "lib/executor/batch.h"
 #include "lib/executor/dispatch.h"
+#include "lib/executor/permit.h"
 #include "lib/executor/registry.h"
 #include "lib/executor/rules.h"
 #include "lib/executor/sink.h"
@@ -32,6 +33,7 @@ struct rv_service_options {
 	uint64_t max_output;
 	const char *workdir_base;
 	const char *manifest;         /* what may run */
+	const char *approvals;        /* and by whose leave */
 	const char *tool_stderr;      /* "tail", "inherit" or a file */
 	bool require_containment;
 	const char *ledger;
@@ -69,6 +71,7 @@ struct rv_service {
 	struct rv_executor executor; /* what is the same for every tag */
 	struct rv_registry registry; /* the tags */
 	struct rv_rules rules;       /* what may run */
+	struct rv_permits permits;
 	struct rv_watch signals;
 	int signal_fd;
 	int signal_number; /* the first that came, 0: none */

@@ -44,16 +44,22 @@ struct stream {
 
 /* ---- replies ---- */
 
+/* A line that is no request at all, or a call that is not done. */
+static void count_failure(struct stream *stream, const struct rv_error *err)
+{
+	if (err->code == RV_E_REQUEST || err->code == RV_E_NUMBER || err->code == RV_E_DERIVATION)
+		stream->result->refused = true;
+	else
+		stream->result->failed = true;
+}
+
 static void refuse(struct stream *stream, struct entry *entry, const struct rv_error *err)
 {
 	rv_buffer_clear(&entry->reply);
 	rv_reply_add_refusal(&entry->reply, (struct rv_span){ entry->request.id.data, entry->request.id.len },
 			     entry->number, err);
 	entry->state = ANSWERED;
-	if (err->code == RV_E_REQUEST || err->code == RV_E_NUMBER || err->code == RV_E_DERIVATION)
-		stream->result->refused = true;
-	else
-		stream->result->failed = true;
+	count_failure(stream, err);
 }
 
 static void answer(struct stream *stream, struct entry *entry)
@@ -63,7 +69,9 @@ static void answer(struct stream *stream, struct entry *entry)
 	rv_buffer_clear(&entry->reply);
 	rv_reply_add(&entry->reply, dispatch);
 	entry->replied = true;
-	if (dispatch->error.code != RV_E_NONE || (dispatch->intended && dispatch->ran && dispatch->survivors != 0))
+	if (dispatch->error.code != RV_E_NONE)
+		count_failure(stream, &dispatch->error);
+	if (dispatch->intended && dispatch->ran && dispatch->survivors != 0)
 		stream->result->failed = true;
 	if (dispatch->warning.code != RV_E_NONE)
 		stream->options->say(dispatch->warning.message);
