@@ -18,6 +18,12 @@ setup() {
 	: >effects.w1.jsonl
 }
 
+teardown() {
+	[ -n "${PG_DIR:-}" ] || return 0
+	pg_stop "$PG_DIR" immediate || :
+	rm -rf "$PG_DIR"
+}
+
 # page_commands PAGE: a file command.N for each "$ " command of its EXAMPLES, and expect.N for the
 # output that the display shows after it, if it shows any.
 page_commands() {
@@ -61,6 +67,19 @@ run_commands() {
 		[ "$(cat count)" -ge 2 ] || rv_die "man/$program.1 has $(cat count) examples"
 		rm -f invoices.run
 	done
+}
+
+@test "each example of rv-ledger(5), with a PostgreSQL" {
+	rv_need jq psycopg2
+	load stores/postgres
+	PG_DIR=$(mktemp -d /tmp/rv-pg.XXXXXX)
+	[ "$(id -u)" -ne 0 ] || chown "$RV_USER" "$PG_DIR"
+	pg_start "$PG_DIR"
+	export PGHOST=$PG_DIR PGUSER=ledger PGDATABASE=postgres PATH="$RV_SRC/scripts:$PATH"
+	page_commands "$RV_SRC/man/rv-ledger.5"
+	run_commands
+	rv_equal 5 "$(cat count)"
+	rv_equal '{"receipt":1}' "$(jq -c .result replies.jsonl)"
 }
 
 @test "the README's first example, twice: the same key" {

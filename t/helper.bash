@@ -74,6 +74,7 @@ rv_have() {
 	own-memory) [ -z "${RV_SANITIZED:-}" ] ;; # a limit on memory means the program's, not a sanitizer's
 	proc-environ) [ -r /proc/self/environ ] ;;
 	full) [ -c /dev/full ] ;;
+	psycopg2) ls /usr/lib/postgresql/*/bin/initdb && /usr/bin/python3 -Ic 'import psycopg2' ;;
 	*) command -v "$1" ;;
 	esac >/dev/null 2>&1
 }
