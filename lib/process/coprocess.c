@@ -13,6 +13,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/signals.h"
 #include "lib/process/supervise.h"
 
 #define REAP_MS 700
@@ -34,7 +35,7 @@ static int child_main(void *data)
 	sigset_t none;
 
 	(void)setsid();
-	rv_spawn_default_dispositions();
+	rv_signals_default();
 	(void)sigemptyset(&none);
 	if (dup2(start->in, STDIN_FILENO) >= 0 && dup2(start->out, STDOUT_FILENO) >= 0 &&
 	    syscall(SYS_close_range, 3U, UINT_MAX, CLOSE_RANGE_CLOEXEC) == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0)

@@ -90,16 +90,6 @@ int rv_child_kill(struct rv_child *child, int wait_ms, int *status)
 	return 1;
 }
 
-/* By the kernel's call, since sigaction(3) leaves out libc's own two, which a parent may have ignored
- * (GNU make does). */
-void rv_spawn_default_dispositions(void)
-{
-	static const unsigned long action[16] = { 0 }; /* struct kernel_sigaction, all of it zero, on any machine */
-
-	for (long number = 1; number < _NSIG; number++)
-		(void)syscall(SYS_rt_sigaction, number, action, NULL, (size_t)(_NSIG / 8)); /* not KILL and STOP */
-}
-
 static int write_proc(pid_t pid, const char *name, const char *text, struct rv_error *err)
 {
 	char path[64];

@@ -34,9 +34,6 @@ int rv_spawn(const struct rv_spawn_plan *plan, struct rv_child *child, struct rv
  * *status is set (if not NULL), 0 when it is still there, and then it stays the caller's. */
 int rv_child_kill(struct rv_child *child, int wait_ms, int *status);
 
-/* In a child: every signal as it is by default, which neither fork nor exec sees to. */
-void rv_spawn_default_dispositions(void);
-
 /* For a one-id user namespace: setgroups denied, uid and gid mapped to themselves
  * (user_namespaces(7)).  `data` is not used; a parent_setup. */
 int rv_spawn_map_self(pid_t child, void *data, struct rv_error *err);

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/signals.h"
 #include "lib/process/descend.h"
 #include "lib/process/launch.h"
 #include "lib/process/plan.h"
@@ -344,9 +345,7 @@ static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
 	(void)sigemptyset(&child);
 	(void)sigaddset(&child, SIGCHLD);
-	/* An exec keeps what is ignored, so each tool would: once here, and every tool starts with the
-	 * defaults; SIGCHLD ignored would also reap behind our back. */
-	rv_spawn_default_dispositions();
+	rv_signals_default(); /* an exec keeps what is ignored; and SIGCHLD ignored would reap behind our back */
 	if (drop_descriptors(setup->socket) != 0)
 		return -1;
 	(void)setsid(); /* a terminal's stop must not reach the one who keeps the deadline */

@@ -1,0 +1,25 @@
+/* What init and the program behind the boundary share.  Private to lib/sandbox. */
+#ifndef RV_SANDBOX_BEHIND_H
+#define RV_SANDBOX_BEHIND_H
+
+#include "lib/sandbox/boundary.h"
+
+#define RV_SOURCES_MAX 512
+
+struct rv_behind {
+	const struct rv_boundary *boundary;
+	struct rv_boundary_report report;
+	int stdio[3], record, go, status; /* lifted */
+	int sources[RV_SOURCES_MAX];      /* O_PATH, while the root is made */
+};
+
+/* Say which step failed, with errno; what the process then exits with. */
+int rv_behind_refuse(struct rv_behind *run, int step);
+
+/* Where a source is, inside. */
+const char *rv_behind_target(const struct rv_mount *mount, const struct rv_source *source);
+
+/* The program's role: give everything up, show it, wait for the host's byte, exec. */
+int rv_behind_program(struct rv_behind *run);
+
+#endif
