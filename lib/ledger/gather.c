@@ -35,6 +35,7 @@ struct shared {
 	const struct rv_gather *gather;
 	uint64_t *sizes; /* of the files */
 	uint64_t total;
+	uint64_t piece; /* bytes */
 
 	pthread_mutex_t lock; /* the rest */
 	pthread_cond_t changed;
@@ -46,7 +47,8 @@ struct shared {
 	bool merging;
 	int result;
 	size_t failed;
-	uint64_t done; /* bytes; the merger's */
+	uint64_t done;   /* bytes; the merger's */
+	size_t finished; /* files, with their tails; the merger's */
 	struct rv_error *err;
 };
 
@@ -130,7 +132,7 @@ static int read_piece(struct piece *piece, const struct rv_pairs *pairs, int fd)
 	rv_buffer_clear(&piece->bytes);
 	if (piece->bytes.cap > KEPT)
 		rv_buffer_release(&piece->bytes);
-	if (read_on(piece, fd, base, (size_t)(least(piece->end + BEYOND, piece->size) - base)) != 0 ||
+	if (read_on(piece, fd, base, (size_t)(least(piece->end + least(BEYOND, piece->end - piece->start), piece->size) - base)) != 0 ||
 	    find_lines(piece, fd, base, &from, &to) != 0)
 		return -1;
 	piece->first = base + from;
@@ -153,7 +155,7 @@ static void begin_piece(struct shared *shared, struct piece *piece)
 	piece->file = shared->next_file;
 	piece->size = shared->sizes[piece->file];
 	piece->start = shared->next_start;
-	piece->end = least(piece->start + PIECE, piece->size);
+	piece->end = least(piece->start + shared->piece, piece->size);
 	shared->next_start = piece->end;
 	shared->begun++;
 }
@@ -164,8 +166,24 @@ static bool is_joined(const struct shared *shared, const struct piece *piece)
 	return piece->lines.count == 0 || rv_scan_position(shared->scan, (uint32_t)piece->file).offset == piece->first;
 }
 
+/* What a file has behind its pieces, before anything of the next one: rows are in order. */
+static int finish_files(struct shared *shared, size_t count, size_t *failed, struct rv_error *err)
+{
+	for (; shared->finished < count; shared->finished++) {
+		*failed = shared->finished;
+		if (rv_scan_read(shared->scan, (uint32_t)shared->finished, shared->gather->fds[shared->finished], err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int merge_piece(struct shared *shared, struct piece *piece)
 {
+	size_t file = piece->file;
+
+	if (finish_files(shared, file, &piece->file, &piece->err) != 0)
+		return -1;
+	piece->file = file;
 	if (piece->result != 0)
 		return -1;
 	if (!is_joined(shared, piece))
@@ -261,7 +279,7 @@ static int measure(struct shared *shared, uint64_t *pieces, struct rv_error *err
 		if (rv_patch_size(shared->gather->fds[i], &shared->sizes[i], err) != 0)
 			return -1;
 		shared->total += shared->sizes[i];
-		*pieces += (shared->sizes[i] + PIECE - 1) / PIECE;
+		*pieces += (shared->sizes[i] + shared->piece - 1) / shared->piece;
 	}
 	return 0;
 }
@@ -305,7 +323,7 @@ static int gather_with(struct shared *shared, struct rv_error *err)
 	if (make_ring(shared, threads, err) != 0)
 		return -1;
 	work_with_others(shared, others, threads - 1);
-	return shared->result;
+	return shared->result == 0 ? finish_files(shared, shared->gather->count, &shared->failed, err) : -1;
 }
 
 int rv_scan_gather(struct rv_scan *scan, const struct rv_gather *gather, size_t *failed, struct rv_error *err)
@@ -315,6 +333,7 @@ int rv_scan_gather(struct rv_scan *scan, const struct rv_gather *gather, size_t 
 		.gather = gather,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.changed = PTHREAD_COND_INITIALIZER,
+		.piece = gather->piece == 0 ? PIECE : gather->piece,
 		.err = err,
 	};
 	int result = gather_with(&shared, err);

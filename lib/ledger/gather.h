@@ -21,13 +21,14 @@ struct rv_gather {
 	const int *fds; /* by the scan's file numbers; their offsets are not used */
 	size_t count;
 	unsigned threads; /* 1 to RV_THREADS_MAX; the caller's is one of them */
+	uint64_t piece;   /* bytes that a thread takes at a time; 0: what is fastest */
 	/* How far it is, in bytes, now and then; never two calls at a time.  NULL: nobody asks. */
 	void (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
 };
 
-/* Fold all whole lines that the files have now.  Behind them goes on rv_scan_read().  RV_E_IO, also where
- * a file became shorter meanwhile; *failed is the file that an error is about. */
+/* Fold all that the files have, each with its tail.  RV_E_IO, also where a file became shorter meanwhile;
+ * *failed is the file that an error is about. */
 int rv_scan_gather(struct rv_scan *scan, const struct rv_gather *gather, size_t *failed, struct rv_error *err);
 
 /* Fold a file by its descriptor, whose offset is not used, from where the scan stands to what is

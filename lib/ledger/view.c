@@ -14,7 +14,7 @@
 #define REREADS 20 /* a repair is over in two seconds, or its ledger is damaged */
 #define PREVIEW_UNITS 120
 
-static int read_sources(struct rv_view *view, struct rv_error *err)
+static int read_on(struct rv_view *view, struct rv_error *err)
 {
 	for (size_t i = 0; i < view->source_count; i++) {
 		if (rv_scan_read(&view->scan, (uint32_t)i, view->sources[i].fd, err) != 0)
@@ -50,7 +50,7 @@ static int scan_once(struct rv_view *view, const struct rv_view_options *options
 		if (rv_scan_add_file(&view->scan, &file, err) != 0)
 			return -1;
 	}
-	return gather(view, options, err) == 0 ? read_sources(view, err) : -1;
+	return gather(view, options, err);
 }
 
 static bool is_busy(const struct rv_view *view)
@@ -146,7 +146,7 @@ static int settle(struct rv_view *view, struct rv_error *err)
 	if (!grown)
 		return 0;
 	rv_scan_settle(&view->scan);
-	if (read_sources(view, err) != 0)
+	if (read_on(view, err) != 0)
 		return -1;
 	for (size_t i = 0; i < view->orphan_count; i++) {
 		if (rv_scan_is_open(&view->scan, &view->scan.intents.items[view->orphans[i].intent]))
