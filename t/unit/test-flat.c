@@ -172,7 +172,7 @@ static void put(struct rv_buffer *line, size_t at, const char *text)
 /* A few bytes changed, left out or put in, most of them what the grammar is made of. */
 static void mutate(struct rv_buffer *line)
 {
-	static const char alphabet[] = "\"\"{}[],:-+.eE0123456789tfnul\\u \t\x01\x7f\xc3\xa9\xed\xa0";
+	static const char alphabet[] = "\"\"{}[],:-+.eE0123456789tfnul\\u \t\x01\x1f\x7f\xc3\xa9\xed\xa0";
 
 	static const char *const characters[] = { "\xc3\xa9", "\xe2\x80\xa8", "\xf0\x9f\x98\x80", "\xed\xa0\x80", "\xc0\xaf",
 						  "\xf4\x90\x80\x80", "\xe2\x82", "\xef\xbb\xbf", "null", "\"}", "{}", "1e3", "-0" };
