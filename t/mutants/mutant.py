@@ -4,13 +4,15 @@
 A defect sits either in a method of t/adapters/careful.py, or around rv-exec's own adapter: before it
 (the request, the configuration), inside it (a wrapper of the tool) or behind it (the reply, the
 ledger).  `targets` are the checks that must turn red; `also` are checks that do so too, with the
-reason.  scripts/mutants holds every run to this table."""
+reason.  `changes` are the calls of an adapter that the defect can be seen in: every other one is
+passed on by exec.  scripts/mutants holds every run to this table."""
 import base64
 import fcntl
 import hashlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -1345,7 +1347,8 @@ class environment_in_the_reply(Careful):
 def main():
     if sys.argv[1:] == ["--list"]:
         for name, (cls, targets, also) in FAULTS.items():
-            print(json.dumps({"name": name, "defect": cls.__doc__, "targets": targets, "also": also}))
+            changes = list(cls.asks) if issubclass(cls, Questions) else ["dispatch"]
+            print(json.dumps({"name": name, "defect": cls.__doc__, "targets": targets, "also": also, "changes": changes}))
         return
     cls = FAULTS[sys.argv[1]][0]
     words = sys.argv[2:]
@@ -1354,6 +1357,9 @@ def main():
     elif words:
         cls().question(words)
     else:
+        # The parser recurses; the stack of the main thread grows up to this limit.
+        sys.setrecursionlimit(1 << 20)
+        resource.setrlimit(resource.RLIMIT_STACK, (1 << 26, resource.getrlimit(resource.RLIMIT_STACK)[1]))
         cls().run()
 
 
