@@ -198,19 +198,19 @@ static void note_cut(struct rv_note *note, const char *name, const struct rv_buf
 		rv_note_printf(note, "...");
 }
 
-bool rv_expect_reply(struct rv_trial *trial, const struct rv_answer *answer, bool held, const char *format, ...)
+bool rv_unexpected_reply(struct rv_trial *trial, const struct rv_answer *answer, const char *format, ...)
 {
 	struct rv_note *saw = &trial->record->saw;
 	char text[1024];
 	char how[40];
 	va_list args;
 
-	if (held || trial->record->verdict != RV_UNDECIDED)
-		return held;
+	if (trial->record->verdict != RV_UNDECIDED)
+		return false;
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	(void)rv_expect(trial, false, "%s; the adapter: %s", text,
+	(void)rv_unexpected(trial, "%s; the adapter: %s", text,
 			answer != NULL ? rv_command_how(answer->command, how) : "not run");
 	if (answer != NULL) {
 		note_cut(saw, "stdout", &answer->command->said);

@@ -32,7 +32,7 @@ int rv_selection_make(struct rv_selection *selection, const char *name, const ch
 	bool all = only == NULL || only[0] == NULL;
 	size_t room = count_all();
 
-	selection->items = calloc(room, sizeof *selection->items);
+	selection->items = calloc(room > 0 ? room : 1, sizeof *selection->items);
 	selection->count = 0;
 	if (selection->items == NULL)
 		return rv_error_nomem(err);

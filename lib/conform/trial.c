@@ -36,7 +36,7 @@ static struct rv_held *hold(struct rv_trial *trial, enum held_kind kind)
 	struct rv_held *held = calloc(1, sizeof *held);
 
 	if (held == NULL) {
-		(void)rv_expect(trial, false, "out of memory in the battery itself");
+		(void)rv_unexpected(trial, "out of memory in the battery itself");
 		return NULL;
 	}
 	held->kind = kind;
@@ -179,12 +179,12 @@ void rv_did(struct rv_trial *trial, const char *format, ...)
 	va_end(args);
 }
 
-bool rv_expect(struct rv_trial *trial, bool held, const char *format, ...)
+bool rv_unexpected(struct rv_trial *trial, const char *format, ...)
 {
 	va_list args;
 
-	if (held || trial->record->verdict != RV_UNDECIDED)
-		return held;
+	if (trial->record->verdict != RV_UNDECIDED)
+		return false;
 	va_start(args, format);
 	note_list(&trial->record->saw, format, args);
 	va_end(args);
@@ -207,7 +207,7 @@ bool rv_skip(struct rv_trial *trial, const char *format, ...)
 
 bool rv_trial_failed(struct rv_trial *trial, const struct rv_error *err)
 {
-	return rv_expect(trial, false, "%s", err->message);
+	return rv_unexpected(trial, "%s", err->message);
 }
 
 /* ---- programs ---- */

@@ -57,8 +57,11 @@ struct rv_buffer *rv_trial_buffer(struct rv_trial *trial);
 
 /* What is being done, for the report; replaces what was said before. */
 void rv_did(struct rv_trial *trial, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Returns `held`; where false, and nothing was noted before, notes what was seen. */
-bool rv_expect(struct rv_trial *trial, bool held, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* rv_expect(trial, held, format, ...) is `held`; where that is false, and nothing was noted before, what was
+ * seen is noted.  The rest is evaluated only then.  A macro, so that what is expected is known behind it. */
+#define rv_expect(trial, held, ...) ((held) ? true : ((void)rv_unexpected(trial, __VA_ARGS__), false))
+/* Always false. */
+bool rv_unexpected(struct rv_trial *trial, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Always false: this host does not allow the check. */
 bool rv_skip(struct rv_trial *trial, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool rv_trial_failed(struct rv_trial *trial, const struct rv_error *err); /* always false */

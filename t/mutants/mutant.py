@@ -91,7 +91,8 @@ class Wrapper:
         self.config, self.request = line["config"], line["request"]
         was = json.dumps(line)
         self.before(self.config, self.request)
-        if self.setup:
+        # A command that cannot be run is left to fail as it does.
+        if self.setup and self.config["command"] == "/bin/sh":
             spec = [self.config["command"], *self.config.get("args", [])]
             self.config["command"] = "/bin/sh"
             self.config["args"] = ["-c", self.setup + '; exec "$@"', "sh", *spec]
