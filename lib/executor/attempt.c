@@ -152,12 +152,11 @@ int rv_attempt_intent(struct rv_dispatch *dispatch, struct rv_buffer *row, struc
 {
 	const struct rv_executor *executor = dispatch->executor;
 	struct rv_attempt attempt = attempt_of(dispatch);
-	struct rv_writer writer;
+	struct rv_writer writer = executor->writer;
 
 	if (executor->batch->sink == NULL || executor->outcomes_only)
 		return 0;
-	if (rv_writer_init(&writer, err) != 0 ||
-	    (executor->ledger != NULL && rv_ledger_hold(executor->ledger, &dispatch->lock, err) != 0))
+	if (executor->ledger != NULL && rv_ledger_hold(executor->ledger, &dispatch->lock, err) != 0)
 		return -1;
 	writer.lock = dispatch->lock;
 	writer.until = dispatch->started_at + latest_end(dispatch);

@@ -177,6 +177,7 @@ static int start_tool(struct rv_dispatch *dispatch, struct rv_error *err)
 		.grace_ms = executor->grace_ms,
 		.max_output = executor->max_output,
 		.stderr_fd = executor->stderr_fd,
+		.discard = true,
 	};
 	int result = -1;
 
@@ -284,6 +285,8 @@ static void take_facts(struct rv_dispatch *dispatch)
 	dispatch->user_ms = result->user_ms;
 	dispatch->system_ms = result->system_ms;
 	dispatch->max_rss_bytes = result->max_rss_bytes;
+	if (result->cwd_removed)
+		dispatch->has_workdir = false;
 }
 
 static void end_run(struct rv_dispatch *dispatch)

@@ -52,6 +52,7 @@ struct rv_executor {
 	int stderr_fd;            /* where a tool's stderr goes instead of being captured; -1 */
 	struct rv_batch *batch;   /* the rows' way out */
 	struct rv_ledger *ledger; /* where they go to a file, which then has the liveness locks, too; or NULL */
+	struct rv_writer writer;  /* this process, for its intents */
 	bool outcomes_only;       /* --ledger-phases one */
 	const char *refuse_orphan; /* the ledger's path where an open orphan of the key refuses, or NULL */
 	int64_t ledger_wait_ms;

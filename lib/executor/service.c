@@ -262,7 +262,8 @@ static int open_the_ledger(struct rv_service *service, struct rv_error *err)
 	if (options->ledger == NULL)
 		return 0;
 	service->executor.refuse_orphan = options->refuse_orphan ? options->ledger : NULL;
-	if (rv_ledger_open(&service->ledger, options->ledger, &how, err) != 0)
+	if (rv_writer_init(&service->executor.writer, err) != 0 ||
+	    rv_ledger_open(&service->ledger, options->ledger, &how, err) != 0)
 		return -1;
 	service->executor.ledger = service->ledger;
 	rv_file_sink_init(&service->file, service->ledger);

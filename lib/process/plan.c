@@ -18,30 +18,33 @@ static uint32_t add_words(struct rv_buffer *out, char *const *words)
 	return count;
 }
 
-int rv_plan_write(const struct rv_plan_text *text, uint64_t *length, uint32_t *argc, uint32_t *envc,
-		  struct rv_error *err)
+int rv_plan_add(struct rv_buffer *bytes, const struct rv_plan_text *text, uint32_t *argc, uint32_t *envc,
+		struct rv_error *err)
 {
-	struct rv_buffer bytes = RV_BUFFER_INIT;
-	int fd = -1;
+	rv_buffer_add(bytes, text->path, strlen(text->path) + 1);
+	rv_buffer_add(bytes, text->cwd, strlen(text->cwd) + 1);
+	*argc = add_words(bytes, text->argv);
+	*envc = add_words(bytes, text->envp);
+	return rv_buffer_check(bytes, err);
+}
 
-	rv_buffer_add(&bytes, text->path, strlen(text->path) + 1);
-	rv_buffer_add(&bytes, text->cwd, strlen(text->cwd) + 1);
-	*argc = add_words(&bytes, text->argv);
-	*envc = add_words(&bytes, text->envp);
-	*length = bytes.len;
-	if (rv_buffer_check(&bytes, err) == 0) {
-		fd = memfd_create("rv-plan", MFD_CLOEXEC);
-		if (fd < 0) {
-			(void)rv_error_set(err, RV_E_IO, errno, "memfd_create");
-		} else if (rv_io_pwrite_all(fd, bytes.data, bytes.len, 0, err) != 0) {
-			(void)close(fd);
-			fd = -1;
-		}
-	}
-	if (bytes.data != NULL)
-		explicit_bzero(bytes.data, bytes.len); /* the environment holds credentials */
-	rv_buffer_release(&bytes);
-	return fd;
+void rv_plan_wipe(struct rv_buffer *bytes)
+{
+	if (bytes->data != NULL)
+		explicit_bzero(bytes->data, bytes->len);
+	rv_buffer_release(bytes);
+}
+
+int rv_plan_store(const struct rv_buffer *bytes, struct rv_error *err)
+{
+	int fd = memfd_create("rv-plan", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return rv_error_set(err, RV_E_IO, errno, "memfd_create");
+	if (rv_io_pwrite_all(fd, bytes->data, bytes->len, 0, err) == 0)
+		return fd;
+	(void)close(fd);
+	return -1;
 }
 
 /* The next word, or NULL past the end: the host is trusted, a cut message is not. */
@@ -67,9 +70,18 @@ static int take_words(char **at, const char *end, char **words, uint32_t count)
 	return 0;
 }
 
-int rv_plan_read(int fd, uint64_t length, uint32_t argc, uint32_t envc, struct rv_plan_view *view)
+static int take_bytes(const char *bytes, int fd, char *to, uint64_t length)
 {
 	struct rv_error ignored = RV_ERROR_INIT;
+
+	if (bytes == NULL)
+		return rv_io_pread_all(fd, to, length, 0, &ignored);
+	memcpy(to, bytes, length);
+	return 0;
+}
+
+int rv_plan_read(const char *bytes, int fd, uint64_t length, uint32_t argc, uint32_t envc, struct rv_plan_view *view)
+{
 	size_t words = ((size_t)argc + envc + 2) * sizeof(char *);
 	char *at;
 	const char *end;
@@ -81,7 +93,7 @@ int rv_plan_read(int fd, uint64_t length, uint32_t argc, uint32_t envc, struct r
 	view->envp = view->argv + argc + 1;
 	at = (char *)view->memory + words;
 	end = at + length;
-	if (rv_io_pread_all(fd, at, length, 0, &ignored) == 0) {
+	if (take_bytes(bytes, fd, at, length) == 0) {
 		view->path = next_word(&at, end);
 		view->cwd = next_word(&at, end);
 		if (view->path != NULL && view->cwd != NULL && take_words(&at, end, view->argv, argc) == 0 &&

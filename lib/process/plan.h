@@ -1,13 +1,14 @@
 /*
- * What is run, as bytes in a memfd that the host fills and the worker maps: any size of argument
- * and environment, one descriptor, nothing in a file system.  Layout: path, cwd, argv, envp, each
- * NUL-terminated.  Private to lib/process.
+ * What is run, as bytes that the host fills and the worker reads: in a message, or of any size in a
+ * memfd, nothing in a file system.  Layout: path, cwd, argv, envp, each NUL-terminated.  Private to
+ * lib/process.
  */
 #ifndef RV_PROCESS_PLAN_H
 #define RV_PROCESS_PLAN_H
 
 #include <stdint.h>
 
+#include "lib/base/buffer.h"
 #include "lib/base/error.h"
 
 struct rv_plan_text {
@@ -17,12 +18,16 @@ struct rv_plan_text {
 	char *const *envp;
 };
 
-/* A new memfd (CLOEXEC) with the text; counts and length for the message. */
-int rv_plan_write(const struct rv_plan_text *text, uint64_t *length, uint32_t *argc, uint32_t *envc,
-		  struct rv_error *err);
+/* Append the text's bytes; counts for the message.  They hold credentials: rv_plan_wipe() them. */
+int rv_plan_add(struct rv_buffer *bytes, const struct rv_plan_text *text, uint32_t *argc, uint32_t *envc,
+		struct rv_error *err);
+void rv_plan_wipe(struct rv_buffer *bytes); /* and release */
 
-/* Read it back: one allocation in *memory, freed by the caller, which the pointers lead into.
- * -1 with errno. */
+/* A new memfd (CLOEXEC) that holds them. */
+int rv_plan_store(const struct rv_buffer *bytes, struct rv_error *err);
+
+/* Read it back, from `bytes` or, where that is NULL, from a memfd: one allocation in *memory, freed by
+ * the caller, which the pointers lead into.  -1 with errno. */
 struct rv_plan_view {
 	void *memory;
 	char *path;
@@ -31,6 +36,6 @@ struct rv_plan_view {
 	char **envp;
 };
 
-int rv_plan_read(int fd, uint64_t length, uint32_t argc, uint32_t envc, struct rv_plan_view *view);
+int rv_plan_read(const char *bytes, int fd, uint64_t length, uint32_t argc, uint32_t envc, struct rv_plan_view *view);
 
 #endif

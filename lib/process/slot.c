@@ -4,7 +4,9 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -37,6 +39,23 @@ static int await(int socket, int wait_ms)
 	return n;
 }
 
+static void forget_page(struct rv_slot *slot)
+{
+	if (slot->page != NULL)
+		(void)munmap(slot->page, sizeof *slot->page);
+	slot->page = NULL;
+}
+
+static int share_page(struct rv_slot *slot, struct rv_error *err)
+{
+	void *page = mmap(NULL, sizeof *slot->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return rv_error_set(err, RV_E_IO, errno, "mmap");
+	slot->page = page;
+	return 0;
+}
+
 /* Start with exactly these namespaces; the worker itself says what it is. */
 static int start_with(struct rv_slot *slot, uint64_t namespaces, struct rv_error *err)
 {
@@ -53,9 +72,14 @@ static int start_with(struct rv_slot *slot, uint64_t namespaces, struct rv_error
 	struct rv_wire_message hello;
 	int spawned;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+	if (share_page(slot, err) != 0)
+		return -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+		forget_page(slot);
 		return rv_error_set(err, RV_E_IO, errno, "socketpair");
+	}
 	setup.socket = ends[1];
+	setup.page = slot->page;
 	slot->socket = ends[0];
 	spawned = rv_spawn(&plan, &slot->worker, err);
 	(void)close(ends[1]);
@@ -68,6 +92,7 @@ static int start_with(struct rv_slot *slot, uint64_t namespaces, struct rv_error
 		(void)rv_child_kill(&slot->worker, LOST_MS, NULL);
 		(void)rv_error_set(err, RV_E_CONFIG, 0, "the slot worker did not come up");
 	}
+	forget_page(slot);
 	(void)close(slot->socket);
 	slot->socket = -1;
 	return -1;
@@ -129,6 +154,7 @@ void rv_slot_stop(struct rv_slot *slot, int wait_ms)
 	if (slot->socket < 0)
 		return;
 	forget(slot);
+	forget_page(slot);
 	(void)close(slot->socket);
 	slot->socket = -1;
 	if (slot->removing || await(slot->worker.pidfd, wait_ms) > 0) {
@@ -154,33 +180,47 @@ void rv_slot_leave(struct rv_slot *slot)
 	if (slot->socket < 0)
 		return;
 	forget(slot);
+	forget_page(slot);
 	(void)close(slot->socket);
 	(void)close(slot->worker.pidfd);
 	slot->socket = -1;
 	slot->worker = (struct rv_child)RV_CHILD_INIT;
 }
 
-static int send_path(const struct rv_slot *slot, uint32_t op, const char *path, struct rv_error *err)
+static int put_path(char to[RV_WIRE_PATH_MAX], const char *path, uint32_t *length, struct rv_error *err)
 {
-	struct rv_wire_message message = { .op = op };
 	size_t len = strlen(path) + 1;
 
-	if (len > sizeof message.path)
+	if (len > RV_WIRE_PATH_MAX)
 		return rv_error_set(err, RV_E_CONFIG, ENAMETOOLONG, "%s", path);
-	memcpy(message.path, path, len);
-	message.length = (uint32_t)len;
-	return rv_wire_send(slot->socket, &message, NULL, 0, err);
+	memcpy(to, path, len);
+	*length = (uint32_t)len;
+	return 0;
 }
 
 int rv_slot_arm(const struct rv_slot *slot, const char *path, struct rv_error *err)
 {
-	return send_path(slot, RV_WIRE_ARM, path, err);
+	uint32_t length;
+
+	if (slot->socket < 0)
+		return rv_error_set(err, RV_E_IO, 0, "the slot worker is gone");
+	atomic_store(&slot->page->armed, false); /* half a path is no path */
+	if (put_path(slot->page->path, path, &length, err) != 0)
+		return -1;
+	atomic_store(&slot->page->armed, true);
+	return 0;
 }
 
 int rv_slot_discard(struct rv_slot *slot, const char *path, struct rv_error *err)
 {
-	int sent = send_path(slot, RV_WIRE_DISCARD, path, err);
+	struct rv_wire_message message;
+	int sent;
 
+	memset(&message, 0, offsetof(struct rv_wire_message, path));
+	message.op = RV_WIRE_DISCARD;
+	if (put_path(message.path, path, &message.length, err) != 0)
+		return -1;
+	sent = rv_wire_send(slot->socket, &message, NULL, 0, err);
 	slot->removing = sent == 0;
 	return sent;
 }
@@ -236,6 +276,7 @@ int rv_slot_lost(struct rv_slot *slot)
 	int alive;
 
 	forget(slot);
+	forget_page(slot);
 	(void)close(slot->socket);
 	slot->socket = -1;
 	alive = rv_child_kill(&slot->worker, LOST_MS, NULL) == 1 ? 0 : -1;

@@ -17,6 +17,8 @@
 #include "lib/base/error.h"
 #include "lib/process/spawn.h"
 
+struct rv_wire_page;
+
 enum rv_containment { RV_CONTAIN_NAMESPACE, RV_CONTAIN_SUBREAPER };
 
 /* All slots of this process: the lost children of one must not be looked for among the others, nor
@@ -29,6 +31,7 @@ struct rv_slots {
 struct rv_slot {
 	struct rv_child worker;
 	int socket; /* owned; -1 when not started or lost */
+	struct rv_wire_page *page; /* owned; shared with the worker */
 	bool removing; /* a discard was asked for and not answered yet */
 	enum rv_containment containment;
 	struct rv_slots *all;
@@ -53,7 +56,7 @@ void rv_slot_move(struct rv_slot *to, struct rv_slot *from);
 /* Let it finish a removal and go by itself; this process knows it no longer. */
 void rv_slot_leave(struct rv_slot *slot);
 
-/* Announce a directory that is about to be made; ask for one to be removed. */
+/* Announce a directory that is about to be made (the slot runs nothing); ask for one to be removed. */
 int rv_slot_arm(const struct rv_slot *slot, const char *path, struct rv_error *err);
 int rv_slot_discard(struct rv_slot *slot, const char *path, struct rv_error *err);
 

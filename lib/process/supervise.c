@@ -4,16 +4,20 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/process/plan.h"
 
 #define CHUNK ((size_t)64 * 1024)
 #define BACKSTOP_MS 900 /* beyond timeout and grace: the worker needs 700 of it at worst */
+#define PIPE_ROOM ((size_t)64 * 1024) /* of a new pipe (pipe(7)) */
+#define PIPE_LARGE (1 << 20)          /* what anybody may ask for */
 #define LEFTOVER_MAX ((size_t)1 << 20) /* what a full pipe can hold behind a tool that is gone */
 
 const char *rv_signal_name(int number, char text[16])
@@ -27,6 +31,13 @@ const char *rv_signal_name(int number, char text[16])
 	else
 		(void)snprintf(text, 16, "SIG%d", number);
 	return text;
+}
+
+static void close_end(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
 }
 
 static void close_watch(struct rv_run *run, struct rv_watch *watch)
@@ -172,6 +183,8 @@ static void finish(struct rv_run *run)
 	close_watch(run, &run->in);
 	close_watch(run, &run->out);
 	close_watch(run, &run->err);
+	close_end(&run->kept[0]);
+	close_end(&run->kept[1]);
 	rv_loop_remove(run->loop, &run->control);
 	run->finished = true;
 }
@@ -200,6 +213,7 @@ static void take_done(struct rv_run *run, const struct rv_wire_message *done)
 			result->signal_number = WTERMSIG(done->status);
 	}
 	result->survivors = done->survivors;
+	result->cwd_removed = done->discard != 0;
 	result->duration_ms = done->duration_us / 1000;
 	result->user_ms = done->user_us / 1000;
 	result->system_ms = done->system_us / 1000;
@@ -277,13 +291,6 @@ static int make_pipe(int ends[2], int ours, struct rv_error *err)
 	return 0;
 }
 
-static void close_end(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd);
-	*fd = -1;
-}
-
 static void pipes_release(struct pipes *pipes)
 {
 	for (int i = 0; i < 2; i++) {
@@ -305,31 +312,76 @@ static int watch_all(struct rv_run *run, struct pipes *pipes, struct rv_error *e
 {
 	if (rv_loop_add(run->loop, &run->control, run->slot->socket, EPOLLIN, err) != 0)
 		return -1;
-	if (watch_end(run, &run->in, &pipes->in[1], EPOLLOUT, err) != 0 ||
+	if ((run->input.len > 0 && watch_end(run, &run->in, &pipes->in[1], EPOLLOUT, err) != 0) ||
 	    watch_end(run, &run->out, &pipes->out[0], EPOLLIN, err) != 0)
 		return -1;
 	return pipes->err[0] < 0 ? 0 : watch_end(run, &run->err, &pipes->err[0], EPOLLIN, err);
+}
+
+/* What fits into the pipe needs nobody to wait for its reader: the tool finds it there. */
+static void write_ahead(struct rv_run *run, int fd)
+{
+	ssize_t n;
+
+	if (run->input.len > PIPE_ROOM)
+		(void)fcntl(fd, F_SETPIPE_SZ, PIPE_LARGE); /* where it may not be, there are more turns */
+	while (run->input.len > 0 && (n = write(fd, run->input.data, run->input.len)) > 0) {
+		run->input.data += n;
+		run->input.len -= (size_t)n; /* what did not go is the loop's, its error too */
+	}
+}
+
+static int send_run(struct rv_run *run, const struct rv_run_plan *plan, const struct rv_buffer *bytes,
+		    struct rv_wire_message *message, int fds[RV_WIRE_FDS], struct rv_error *err)
+{
+	rv_auto_fd int stored = -1;
+	int sent;
+
+	message->op = RV_WIRE_RUN;
+	message->timeout_ms = plan->timeout_ms;
+	message->grace_ms = plan->grace_ms;
+	message->discard = plan->discard;
+	message->plan_length = bytes->len;
+	if (bytes->len <= sizeof message->path) {
+		memcpy(message->path, bytes->data, bytes->len);
+		message->length = (uint32_t)bytes->len;
+		sent = rv_wire_send(run->slot->socket, message, fds, RV_WIRE_FDS - 1, err);
+		explicit_bzero(message->path, bytes->len);
+		return sent;
+	}
+	fds[3] = stored = rv_plan_store(bytes, err);
+	return stored < 0 ? -1 : rv_wire_send(run->slot->socket, message, fds, RV_WIRE_FDS, err);
 }
 
 static int send_plan(struct rv_run *run, const struct rv_run_plan *plan, const struct pipes *pipes,
 		     struct rv_error *err)
 {
 	struct rv_plan_text text = { plan->path, plan->cwd, plan->argv, plan->envp };
-	struct rv_wire_message message = {
-		.op = RV_WIRE_RUN, .timeout_ms = plan->timeout_ms, .grace_ms = plan->grace_ms
-	};
-	int fds[RV_WIRE_FDS];
-	int sent;
+	struct rv_buffer bytes = RV_BUFFER_INIT;
+	struct rv_wire_message message;
+	int fds[RV_WIRE_FDS] = { pipes->in[0], pipes->out[1], plan->stderr_fd >= 0 ? plan->stderr_fd : pipes->err[1], -1 };
+	int sent = -1;
 
-	fds[0] = rv_plan_write(&text, &message.plan_length, &message.argc, &message.envc, err);
-	if (fds[0] < 0)
-		return -1;
-	fds[1] = pipes->in[0];
-	fds[2] = pipes->out[1];
-	fds[3] = plan->stderr_fd >= 0 ? plan->stderr_fd : pipes->err[1];
-	sent = rv_wire_send(run->slot->socket, &message, fds, RV_WIRE_FDS, err);
-	(void)close(fds[0]);
+	memset(&message, 0, offsetof(struct rv_wire_message, path));
+	if (rv_plan_add(&bytes, &text, &message.argc, &message.envc, err) == 0)
+		sent = send_run(run, plan, &bytes, &message, fds, err);
+	rv_plan_wipe(&bytes);
 	return sent;
+}
+
+static int make_pipes(struct pipes *pipes, const struct rv_run_plan *plan, struct rv_error *err)
+{
+	if (make_pipe(pipes->in, 1, err) != 0 || make_pipe(pipes->out, 0, err) != 0)
+		return -1;
+	return plan->stderr_fd >= 0 ? 0 : make_pipe(pipes->err, 0, err);
+}
+
+static void keep_ends(struct rv_run *run, struct pipes *pipes)
+{
+	run->kept[0] = pipes->out[1];
+	run->kept[1] = pipes->err[1];
+	pipes->out[1] = -1;
+	pipes->err[1] = -1;
 }
 
 int rv_run_start(struct rv_run *run, struct rv_loop *loop, struct rv_slot *slot, const struct rv_run_plan *plan,
@@ -341,14 +393,17 @@ int rv_run_start(struct rv_run *run, struct rv_loop *loop, struct rv_slot *slot,
 	*run = (struct rv_run){
 		.loop = loop, .slot = slot, .input = plan->input, .max_output = plan->max_output,
 		.in = { -1, write_input, run }, .out = { -1, read_output, run }, .err = { -1, read_output, run },
-		.control = { -1, on_control, run },
+		.control = { -1, on_control, run }, .kept = { -1, -1 },
 	};
 	run->result = (struct rv_run_result){ .exit_code = -1, .survivors = -1 };
 	rv_buffer_init(&run->result.out, 0);
 	rv_buffer_init(&run->result.err_tail, 0);
-	if (make_pipe(pipes.in, 1, err) == 0 && make_pipe(pipes.out, 0, err) == 0 &&
-	    (plan->stderr_fd >= 0 || make_pipe(pipes.err, 0, err) == 0) && watch_all(run, &pipes, err) == 0)
-		result = send_plan(run, plan, &pipes, err);
+	if (make_pipes(&pipes, plan, err) == 0) {
+		write_ahead(run, pipes.in[1]);
+		if (watch_all(run, &pipes, err) == 0)
+			result = send_plan(run, plan, &pipes, err);
+		keep_ends(run, &pipes);
+	}
 	run->backstop_ms = rv_clock_mono_ms() + plan->timeout_ms + plan->grace_ms + BACKSTOP_MS;
 	pipes_release(&pipes);
 	if (result != 0) {

@@ -30,6 +30,7 @@ struct rv_run_plan {
 	int64_t grace_ms;     /* between SIGTERM and SIGKILL, for deadlines and aborts alone */
 	uint64_t max_output;  /* bytes on stdout; one more ends the run */
 	int stderr_fd;        /* where stderr goes instead of being captured; -1 */
+	bool discard;         /* `cwd` is to go with the run: see cwd_removed */
 };
 
 struct rv_run_result {
@@ -41,6 +42,7 @@ struct rv_run_result {
 	int exit_code;      /* -1: none */
 	int signal_number;  /* 0: none */
 	int survivors;      /* -1: not known */
+	bool cwd_removed;   /* `cwd` was empty and is gone; else its removal is to be asked for */
 	int64_t duration_ms;
 	uint64_t stdout_bytes; /* received */
 	uint64_t stderr_bytes;
@@ -53,6 +55,7 @@ struct rv_run {
 	struct rv_loop *loop;
 	struct rv_slot *slot;
 	struct rv_watch in, out, err, control;
+	int kept[2]; /* owned: the tool's ends of stdout and stderr: with them open their end comes with DONE alone */
 	struct rv_span input; /* what is still to be written */
 	uint64_t max_output;
 	int64_t backstop_ms; /* monotonic: when the worker itself is given up */

@@ -6,6 +6,7 @@
 #ifndef RV_PROCESS_WIRE_H
 #define RV_PROCESS_WIRE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -14,8 +15,7 @@
 
 enum rv_wire_op {
 	/* host to worker */
-	RV_WIRE_ARM = 1, /* path: remove this directory, empty as it is, if the host dies before RUN */
-	RV_WIRE_RUN,     /* descriptors: plan, stdin, stdout, stderr */
+	RV_WIRE_RUN = 1, /* descriptors: stdin, stdout, stderr, and the plan's memfd where it is not in `path` */
 	RV_WIRE_ABORT,   /* SIGTERM, grace, SIGKILL; the reason is "aborted" */
 	RV_WIRE_CAP,     /* SIGKILL; the reason is "output-cap" */
 	RV_WIRE_DISCARD, /* path: remove this directory, whatever becomes of the host */
@@ -34,13 +34,14 @@ enum rv_start_step { RV_START_OK = 0, RV_START_FORK, RV_START_SETUP, RV_START_CW
 
 struct rv_wire_message {
 	uint32_t op;
-	uint32_t length; /* of path, with its NUL */
+	uint32_t length; /* of path, with its NUL; of the plan in it */
 	/* RUN */
 	int64_t timeout_ms;
 	int64_t grace_ms;
-	uint64_t plan_length; /* bytes of the plan's memfd */
+	uint64_t plan_length;
 	uint32_t argc;
 	uint32_t envc;
+	int32_t discard; /* remove the directory it ran in at its end, if that takes one call; DONE: it is gone */
 	/* HELLO, DONE, REMOVED */
 	int32_t step;   /* enum rv_start_step */
 	int32_t errnum; /* of a failed step, or of a removal */
@@ -53,6 +54,15 @@ struct rv_wire_message {
 	int64_t system_us;
 	int64_t max_rss_bytes;
 	char path[RV_WIRE_PATH_MAX]; /* only `length` bytes of it travel */
+};
+
+/*
+ * Memory that both sides see: what the worker has to know when the host is gone, and is not woken for
+ * while it is there.  Nothing that a tool runs maps it.
+ */
+struct rv_wire_page {
+	atomic_bool armed;
+	char path[RV_WIRE_PATH_MAX]; /* armed: remove this directory, empty as it is, if the host dies before RUN */
 };
 
 #define RV_WIRE_FDS 4

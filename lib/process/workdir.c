@@ -194,6 +194,8 @@ int rv_workdir_remove(const char *path, struct rv_error *err)
 	struct rv_error first = RV_ERROR_INIT;
 	struct removal removal = { .top = -1, .moved = 0, .steps = 0, .first = &first };
 
+	if (rmdir(path) == 0 || errno == ENOENT)
+		return 0; /* empty, as most are */
 	removal.top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (removal.top < 0 && errno == EACCES && chmod(path, 0700) == 0)
 		removal.top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -6,10 +6,10 @@
  *  - the host dies during a run: PDEATHSIG kills this process and the kernel then kills the whole
  *    namespace; as a subreaper (no namespace) it sees end of file instead and walks its descendants;
  *  - the host dies between making the workdir and writing the intent that names it: the directory was
- *    announced before it was made (ARM), and is removed here while it is empty;
+ *    announced before it was made (rv_slot_arm), and is removed here while it is empty;
  *  - the host is stopped: deadlines are kept here and not there;
- *  - the host dies between the outcome's decision and the workdir's removal: the removal was asked
- *    for first (DISCARD), and happens all the same.
+ *  - the host dies between the outcome's decision and the workdir's removal: an empty one is removed
+ *    before the end is told, any other's removal was asked for first (DISCARD), and happens all the same.
  *
  * It reads no secret but the plan that it runs, keeps no descriptor of the host's, and is undumpable.
  */
@@ -47,13 +47,14 @@ struct worker {
 	int children; /* signalfd for SIGCHLD */
 	bool contained; /* pid 1: kill(-1) reaches everything and nothing can leave */
 	bool own_proc;
-	char armed[RV_WIRE_PATH_MAX]; /* "" or a directory to remove if the host dies now */
+	struct rv_wire_page *page;
 	/* the run */
 	pid_t tool; /* -1: none */
 	int64_t started_us;
 	int64_t deadline_ms; /* monotonic; of the tool, then of the grace */
 	int64_t grace_ms;
 	bool terminating;
+	char *cwd; /* owned: the directory that goes with the run; NULL: it stays */
 	struct rv_wire_message done;
 };
 
@@ -104,18 +105,19 @@ static int reap_some(struct worker *worker, bool *none_left)
 	return tool_gone;
 }
 
-/* End everything but this process.  The count of survivors, -1 where it is not known. */
-static int end_all(struct worker *worker)
+/* End everything but this process.  The count of survivors, -1 where it is not known.  `none_left` says
+ * that there is no child: then there is no descendant either, for what lost its parent has become ours. */
+static int end_all(struct worker *worker, bool none_left)
 {
 	int64_t deadline = rv_clock_mono_ms() + REAP_MS;
-	bool none_left = false;
 	struct pollfd dead = { .fd = worker->children, .events = POLLIN, .revents = 0 };
 
+	if (none_left)
+		return 0;
 	for (;;) {
 		struct signalfd_siginfo info;
 		int alive;
 
-		/* without a child there is no descendant either: what lost its parent has become ours */
 		(void)reap_some(worker, &none_left);
 		if (none_left)
 			return 0;
@@ -144,13 +146,18 @@ static void send_done(struct worker *worker)
 	(void)rv_wire_send(worker->socket, &worker->done, NULL, 0, &ignored); /* gone host: seen as end of file */
 }
 
-static void finish(struct worker *worker)
+static void finish(struct worker *worker, bool none_left)
 {
 	worker->done.duration_us = rv_clock_mono_us() - worker->started_us;
-	worker->done.survivors = end_all(worker);
+	worker->done.survivors = end_all(worker, none_left);
 	worker->tool = -1;
 	/* from here on this process must outlive the host for as long as a removal takes */
-	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+	if (worker->contained)
+		(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+	/* most tools leave it empty: one call, and no further word about it */
+	worker->done.discard = worker->cwd != NULL && (rmdir(worker->cwd) == 0 || errno == ENOENT);
+	free(worker->cwd);
+	worker->cwd = NULL;
 	send_done(worker);
 }
 
@@ -158,30 +165,32 @@ static void fail_start(struct worker *worker, int step, int errnum)
 {
 	worker->done.step = step;
 	worker->done.errnum = errnum;
-	finish(worker);
+	finish(worker, false);
 }
 
 static void run(struct worker *worker, const struct rv_wire_message *message, int *fds)
 {
+	const char *inside = message->length > 0 ? message->path : NULL;
 	struct rv_plan_view view;
 	struct rv_launch launch = {
-		.stdio = { fds[1], fds[2], fds[3] },
+		.stdio = { fds[0], fds[1], fds[2] },
 		.own_mounts = worker->contained && geteuid() == 0,
 		.guarded_by_parent = !worker->contained,
 	};
 
 	memset(&worker->done, 0, offsetof(struct rv_wire_message, path));
-	worker->armed[0] = '\0'; /* the intent stands: the directory is named by its row */
+	atomic_store(&worker->page->armed, false); /* the intent stands: the directory is named by its row */
 	worker->started_us = rv_clock_mono_us();
 	worker->deadline_ms = worker->started_us / 1000 + message->timeout_ms;
 	worker->grace_ms = message->grace_ms;
 	worker->terminating = false;
 	if (worker->contained)
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a host dead before this line: end of file */
-	if (rv_plan_read(fds[0], message->plan_length, message->argc, message->envc, &view) != 0) {
+	if (rv_plan_read(inside, fds[3], message->plan_length, message->argc, message->envc, &view) != 0) {
 		fail_start(worker, RV_START_SETUP, errno);
 		return;
 	}
+	worker->cwd = message->discard != 0 ? strdup(view.cwd) : NULL; /* no memory: the host asks for it */
 	launch.path = view.path;
 	launch.cwd = view.cwd;
 	launch.argv = view.argv;
@@ -224,7 +233,7 @@ static void on_deadline(struct worker *worker)
 	bool none_left;
 
 	if (reap_some(worker, &none_left) == 1 || worker->terminating)
-		finish(worker); /* the grace is over, or it ended by itself in time */
+		finish(worker, none_left); /* the grace is over, or it ended by itself in time */
 	else
 		terminate(worker, RV_RUN_TIMEOUT);
 }
@@ -234,11 +243,10 @@ static void on_children(struct worker *worker)
 	struct signalfd_siginfo info;
 	bool none_left;
 
-	while (read(worker->children, &info, sizeof info) > 0)
-		;
-	if (reap_some(worker, &none_left) == 0)
+	/* one is pending at most: what comes behind it shows again */
+	if (read(worker->children, &info, sizeof info) < 0 || reap_some(worker, &none_left) == 0)
 		return;
-	finish(worker);
+	finish(worker, none_left);
 }
 
 /* ---- the host's words ---- */
@@ -249,7 +257,7 @@ static void discard(struct worker *worker, const char *path)
 	struct rv_wire_message answer;
 
 	memset(&answer, 0, offsetof(struct rv_wire_message, path));
-	worker->armed[0] = '\0';
+	atomic_store(&worker->page->armed, false);
 	if (rv_workdir_remove(path, &err) != 0) {
 		answer.errnum = err.errnum != 0 ? err.errnum : EIO;
 		(void)strncpy(answer.path, err.message, sizeof answer.path - 1);
@@ -269,11 +277,9 @@ static int on_message(struct worker *worker)
 	if (rv_wire_receive(worker->socket, &message, fds) <= 0)
 		return -1;
 	switch (message.op) {
-	case RV_WIRE_ARM:
-		memcpy(worker->armed, message.path, message.length);
-		break;
 	case RV_WIRE_RUN:
 		run(worker, &message, fds);
+		explicit_bzero(message.path, message.length); /* credentials are in it */
 		break;
 	case RV_WIRE_ABORT:
 		terminate(worker, RV_RUN_ABORTED);
@@ -352,6 +358,7 @@ static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 	(void)prctl(PR_SET_NAME, "rv-slot", 0, 0, 0);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	worker->socket = setup->socket;
+	worker->page = setup->page;
 	worker->contained = setup->namespaces && getpid() == 1;
 	if (!worker->contained && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
 		return -1;
@@ -369,14 +376,14 @@ static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 
 int rv_worker_main(void *setup)
 {
-	struct worker worker = { .tool = -1, .armed = "" };
+	struct worker worker = { .tool = -1 };
 
 	if (begin(&worker, setup) != 0)
 		return 125;
 	while (turn(&worker) == 0)
 		;
-	(void)end_all(&worker);
-	if (worker.armed[0] != '\0')
-		(void)rmdir(worker.armed);
+	(void)end_all(&worker, false);
+	if (atomic_load(&worker.page->armed))
+		(void)rmdir(worker.page->path);
 	return 0;
 }

@@ -4,8 +4,11 @@
 
 #include <stdbool.h>
 
+struct rv_wire_page;
+
 struct rv_worker_setup {
 	int socket;      /* the worker's end */
+	struct rv_wire_page *page; /* shared with the host */
 	bool namespaces; /* made with CLONE_NEWPID: say so only if this is pid 1 */
 	bool mounts;     /* made with CLONE_NEWNS: mount a procfs of its own */
 };

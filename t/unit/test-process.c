@@ -48,7 +48,7 @@ static int open_descriptors(void)
 static void test_wire(void)
 {
 	struct rv_error err = RV_ERROR_INIT;
-	struct rv_wire_message sent = { .op = RV_WIRE_ARM, .timeout_ms = 7, .path = "/a/path" };
+	struct rv_wire_message sent = { .op = RV_WIRE_DISCARD, .timeout_ms = 7, .path = "/a/path" };
 	struct rv_wire_message got;
 	int before = open_descriptors();
 	int ends[2];
@@ -58,7 +58,7 @@ static void test_wire(void)
 	(void)socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
 	sent.length = (uint32_t)strlen(sent.path) + 1;
 	tap_ok(rv_wire_send(ends[0], &sent, NULL, 0, &err) == 0 && rv_wire_receive(ends[1], &got, fds) == 1 &&
-		       got.op == RV_WIRE_ARM && got.timeout_ms == 7 && strcmp(got.path, "/a/path") == 0 && fds[0] == -1,
+		       got.op == RV_WIRE_DISCARD && got.timeout_ms == 7 && strcmp(got.path, "/a/path") == 0 && fds[0] == -1,
 	       "a message with a path and no descriptor");
 	sent.length = 0;
 	tap_ok(rv_wire_send(ends[0], &sent, give, 2, &err) == 0 && rv_wire_receive(ends[1], &got, fds) == 1 && fds[0] >= 0 &&
@@ -92,30 +92,35 @@ static void test_plan(void)
 	char *none[] = { NULL };
 	struct rv_plan_text text = { "/bin/x", "", argv, envp };
 	struct rv_error err = RV_ERROR_INIT;
+	struct rv_buffer bytes = RV_BUFFER_INIT;
 	struct rv_plan_view view;
-	uint64_t length = 0;
+	uint64_t length;
 	uint32_t argc = 0;
 	uint32_t envc = 0;
 	int fd;
 
 	memset(large, 'l', sizeof large - 1);
-	fd = rv_plan_write(&text, &length, &argc, &envc, &err);
+	fd = rv_plan_add(&bytes, &text, &argc, &envc, &err) == 0 ? rv_plan_store(&bytes, &err) : -1;
+	length = bytes.len;
 	tap_ok(fd >= 0 && argc == 3 && envc == 2 && (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "written");
-	tap_ok(rv_plan_read(fd, length, argc, envc, &view) == 0 && strcmp(view.path, "/bin/x") == 0 && view.cwd[0] == '\0' &&
+	tap_ok(rv_plan_read(NULL, fd, length, argc, envc, &view) == 0 && strcmp(view.path, "/bin/x") == 0 && view.cwd[0] == '\0' &&
 		       view.argv[0][0] == '\0' && strcmp(view.argv[1], "two words") == 0 && strcmp(view.argv[2], large) == 0 &&
 		       view.argv[3] == NULL && strcmp(view.envp[1], "B=x=y") == 0 && view.envp[2] == NULL,
 	       "read back");
 	free(view.memory);
-	tap_ok(rv_plan_read(fd, length - 1, argc, envc, &view) == -1 && errno == EPROTO, "cut by a byte");
-	tap_ok(rv_plan_read(fd, length, argc, envc + 1, &view) == -1 && errno == EPROTO, "fewer words than were said");
-	tap_ok(rv_plan_read(fd, length + 1, argc, envc, &view) == -1 && errno == EPROTO, "longer than it is");
-	tap_ok(rv_plan_read(fd, 0, 0, 0, &view) == -1 && errno == EPROTO, "nothing at all");
+	tap_ok(rv_plan_read(NULL, fd, length - 1, argc, envc, &view) == -1 && errno == EPROTO, "cut by a byte");
+	tap_ok(rv_plan_read(NULL, fd, length, argc, envc + 1, &view) == -1 && errno == EPROTO, "fewer words than were said");
+	tap_ok(rv_plan_read(NULL, fd, length + 1, argc, envc, &view) == -1 && errno == EPROTO, "longer than it is");
+	tap_ok(rv_plan_read(NULL, fd, 0, 0, 0, &view) == -1 && errno == EPROTO, "nothing at all");
 	(void)close(fd);
-	text = (struct rv_plan_text){ "/x", "/y", none, none };
-	fd = rv_plan_write(&text, &length, &argc, &envc, &err);
-	tap_ok(fd >= 0 && rv_plan_read(fd, length, argc, envc, &view) == 0 && view.argv[0] == NULL && view.envp[0] == NULL, "no words");
+	rv_plan_wipe(&bytes);
+	text = (struct rv_plan_text){ "/x", "/y", none, envp };
+	tap_ok(rv_plan_add(&bytes, &text, &argc, &envc, &err) == 0 &&
+		       rv_plan_read(bytes.data, -1, bytes.len, argc, envc, &view) == 0 && view.argv[0] == NULL &&
+		       strcmp(view.envp[0], "A=") == 0 && strcmp(view.cwd, "/y") == 0,
+	       "no words, out of a message");
 	free(view.memory);
-	(void)close(fd);
+	rv_plan_wipe(&bytes);
 }
 
 /* ---- loop ---- */
@@ -409,7 +414,7 @@ static void run_in(struct once *once, struct rv_run *run, const char *script, co
 	plan.path = "/bin/sh";
 	plan.argv = argv;
 	plan.envp = envp;
-	plan.cwd = "/";
+	plan.cwd = bounds->discard ? bounds->cwd : "/";
 	plan.stderr_fd = -1;
 	if (rv_run_start(run, &once->loop, &once->slot, &plan, &err) != 0) {
 		tap_ok(false, "started: %s", err.message);
@@ -491,6 +496,22 @@ static void test_many(struct once *once)
 	tap_ok(open_descriptors() == before, "no descriptor is left");
 }
 
+/* The directory of a run that left it empty goes with it, and of no other. */
+static void test_discard_with_run(struct once *once, const char *path)
+{
+	struct rv_run_plan bounds = usual;
+	struct rv_run run;
+
+	bounds.cwd = path;
+	bounds.discard = true;
+	run_in(once, &run, ": >file", &bounds);
+	tap_ok(run.finished && !run.result.cwd_removed && !gone(path), "one that is not empty stays for a discard");
+	rv_run_release(&run);
+	run_in(once, &run, "rm file", &bounds);
+	tap_ok(run.finished && run.result.cwd_removed && gone(path), "an empty one goes with the run");
+	rv_run_release(&run);
+}
+
 static void test_workdirs_of(struct once *once)
 {
 	struct rv_error err = RV_ERROR_INIT;
@@ -506,6 +527,8 @@ static void test_workdirs_of(struct once *once)
 		       strstr(err.message, "announced") != NULL,
 	       "and if it cannot be, why");
 	(void)unlink(path);
+	(void)mkdir(path, 0700);
+	test_discard_with_run(once, path);
 	(void)mkdir(path, 0700);
 	(void)rv_slot_arm(&once->slot, path, &err);
 	rv_slot_stop(&once->slot, 10000);
