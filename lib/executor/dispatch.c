@@ -376,6 +376,14 @@ bool rv_dispatch_done(const struct rv_dispatch *dispatch)
 	return dispatch->stage == RV_STAGE_DONE && !dispatch->has_workdir;
 }
 
+bool rv_dispatch_leaves_slot(const struct rv_dispatch *dispatch)
+{
+	return dispatch->stage == RV_STAGE_OUTCOME && !dispatch->has_workdir && dispatch->slot->socket >= 0 &&
+	       (!dispatch->ran || dispatch->survivors == 0) &&
+	       (dispatch->host_slot == NULL || dispatch->host_slot->socket >= 0) &&
+	       dispatch->executor->refuse_orphan == NULL; /* which looks for the very row */
+}
+
 static int64_t own_deadline(const struct rv_dispatch *dispatch)
 {
 	if (dispatch->running)

@@ -134,6 +134,9 @@ void rv_dispatch_written(struct rv_dispatch *dispatch, const struct rv_error *fa
 bool rv_dispatch_answered(const struct rv_dispatch *dispatch);
 /* The slot is free, too. */
 bool rv_dispatch_done(const struct rv_dispatch *dispatch);
+/* Only its outcome row is still to be written, and its slot is as good as new: the next one may begin
+ * there, so that both rows go out in one write. */
+bool rv_dispatch_leaves_slot(const struct rv_dispatch *dispatch);
 int64_t rv_dispatch_deadline(const struct rv_dispatch *dispatch); /* monotonic ms: when to check at the latest */
 void rv_dispatch_release(struct rv_dispatch *dispatch);
 

@@ -14,6 +14,8 @@
 #define PENDING_MAX ((size_t)4 << 20)     /* bytes of replies that may wait for their reader */
 #define LAST_MS 1000                      /* a reader that has stopped does not hold up an end by signal */
 
+#define NO_JOB SIZE_MAX
+
 enum state { FREE, WAITING, RUNNING, ANSWERED };
 
 /* One request in hand. */
@@ -24,7 +26,7 @@ struct entry {
 	const struct rv_executor *executor;
 	struct rv_dispatch dispatch;
 	struct rv_buffer reply;
-	size_t job; /* RUNNING: whose slot it has */
+	size_t job; /* RUNNING: whose slot it has; NO_JOB: the next one has it already */
 	bool replied; /* its reply is made, its slot may still be removing its workdir */
 };
 
@@ -151,22 +153,45 @@ static void take_lines(struct stream *stream)
 		refuse_waiting(stream, RV_E_ABORTED, "aborted by a signal to the caller before it was begun");
 }
 
+static void begin(struct stream *stream, size_t job, struct entry *entry)
+{
+	struct rv_job *slots = &stream->service.jobs[job];
+
+	stream->owners[job] = entry;
+	entry->state = RUNNING;
+	entry->job = job;
+	rv_dispatch_begin(&entry->dispatch, entry->executor, &entry->request.call, &slots->tool,
+			  slots->has_host ? &slots->host : NULL);
+}
+
 static void begin_waiting(struct stream *stream)
 {
 	for (size_t job = 0; job < stream->service.job_count; job++) {
-		struct rv_job *slots = &stream->service.jobs[job];
 		struct entry *entry;
 
-		if (stream->owners[job] != NULL || slots->lost)
+		if (stream->owners[job] != NULL || stream->service.jobs[job].lost)
 			continue;
 		entry = find(stream, WAITING);
 		if (entry == NULL)
 			return;
-		stream->owners[job] = entry;
-		entry->state = RUNNING;
-		entry->job = job;
-		rv_dispatch_begin(&entry->dispatch, entry->executor, &entry->request.call, &slots->tool,
-				  slots->has_host ? &slots->host : NULL);
+		begin(stream, job, entry);
+	}
+}
+
+/* The outcome of one and the intent of the next in its slot go out in one write. */
+static void hand_over(struct stream *stream)
+{
+	for (size_t job = 0; job < stream->service.job_count && !stream->ending; job++) {
+		struct entry *entry = stream->owners[job];
+		struct entry *next;
+
+		if (entry == NULL || !rv_dispatch_leaves_slot(&entry->dispatch))
+			continue;
+		next = find(stream, WAITING);
+		if (next == NULL)
+			return;
+		entry->job = NO_JOB;
+		begin(stream, job, next);
 	}
 }
 
@@ -176,10 +201,12 @@ static void free_job(struct stream *stream, struct entry *entry)
 	struct rv_error err = RV_ERROR_INIT;
 	struct rv_slot *tainted = entry->dispatch.ran && entry->dispatch.survivors != 0 ? entry->dispatch.slot : NULL;
 
-	if (rv_service_renew(&stream->service, &stream->service.jobs[entry->job], tainted, &err) != 0)
-		stream->options->say(err.message);
+	if (entry->job != NO_JOB) {
+		if (rv_service_renew(&stream->service, &stream->service.jobs[entry->job], tainted, &err) != 0)
+			stream->options->say(err.message);
+		stream->owners[entry->job] = NULL;
+	}
 	rv_dispatch_release(&entry->dispatch);
-	stream->owners[entry->job] = NULL;
 	entry->state = ANSWERED;
 }
 
@@ -191,11 +218,12 @@ static void check_running(struct stream *stream)
 		if (entry != NULL)
 			rv_dispatch_check(&entry->dispatch);
 	}
+	hand_over(stream);
 	rv_batch_flush(&stream->service.batch);
-	for (size_t job = 0; job < stream->service.job_count; job++) {
-		struct entry *entry = stream->owners[job];
+	for (size_t i = 0; i < stream->count; i++) {
+		struct entry *entry = &stream->entries[i];
 
-		if (entry == NULL)
+		if (entry->state != RUNNING)
 			continue;
 		if (!entry->replied && rv_dispatch_answered(&entry->dispatch))
 			answer(stream, entry);
@@ -241,8 +269,8 @@ static bool is_idle(const struct stream *stream)
 
 static bool is_running(const struct stream *stream)
 {
-	for (size_t job = 0; job < stream->service.job_count; job++) {
-		if (stream->owners[job] != NULL)
+	for (size_t i = 0; i < stream->count; i++) {
+		if (stream->entries[i].state == RUNNING)
 			return true;
 	}
 	return false;
