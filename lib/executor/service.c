@@ -15,6 +15,7 @@
 #include "lib/base/io.h"
 #include "lib/base/text.h"
 #include "lib/executor/command.h"
+#include "lib/process/slice.h"
 
 int rv_service_check(const struct rv_service_options *options, char *const *command, struct rv_error *err)
 {
@@ -110,6 +111,7 @@ int rv_service_start(struct rv_service *service, const struct rv_service_options
 	service->executor.stderr_fd = -1;
 	(void)signal(SIGPIPE, SIG_IGN); /* a tool that does not read its input is no reason to die */
 	(void)signal(SIGCHLD, SIG_DFL); /* ignored, children would be reaped behind our back */
+	rv_slice_shorten();
 	service->jobs = calloc(jobs, sizeof *service->jobs);
 	if (service->jobs == NULL)
 		return rv_error_nomem(err);
@@ -257,13 +259,14 @@ static int open_the_ledger(struct rv_service *service, struct rv_error *err)
 	};
 
 	service->executor.outcomes_only = options->outcomes_only;
+	if ((options->ledger_exec != NULL || options->ledger != NULL) && rv_writer_init(&service->executor.writer, err) != 0)
+		return -1;
 	if (options->ledger_exec != NULL)
 		return open_the_store(service, err);
 	if (options->ledger == NULL)
 		return 0;
 	service->executor.refuse_orphan = options->refuse_orphan ? options->ledger : NULL;
-	if (rv_writer_init(&service->executor.writer, err) != 0 ||
-	    rv_ledger_open(&service->ledger, options->ledger, &how, err) != 0)
+	if (rv_ledger_open(&service->ledger, options->ledger, &how, err) != 0)
 		return -1;
 	service->executor.ledger = service->ledger;
 	rv_file_sink_init(&service->file, service->ledger);

@@ -35,6 +35,7 @@
 #include "lib/process/descend.h"
 #include "lib/process/launch.h"
 #include "lib/process/plan.h"
+#include "lib/process/slice.h"
 #include "lib/process/spawn.h"
 #include "lib/process/wire.h"
 #include "lib/process/workdir.h"
@@ -47,6 +48,7 @@ struct worker {
 	int children; /* signalfd for SIGCHLD */
 	bool contained; /* pid 1: kill(-1) reaches everything and nothing can leave */
 	bool own_proc;
+	bool may_mount; /* root, and in no user namespace: so might a tool */
 	struct rv_wire_page *page;
 	/* the run */
 	pid_t tool; /* -1: none */
@@ -174,7 +176,7 @@ static void run(struct worker *worker, const struct rv_wire_message *message, in
 	struct rv_plan_view view;
 	struct rv_launch launch = {
 		.stdio = { fds[0], fds[1], fds[2] },
-		.own_mounts = worker->contained && geteuid() == 0,
+		.own_mounts = worker->may_mount,
 		.guarded_by_parent = !worker->contained,
 	};
 
@@ -357,11 +359,13 @@ static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 	(void)setsid(); /* a terminal's stop must not reach the one who keeps the deadline */
 	(void)prctl(PR_SET_NAME, "rv-slot", 0, 0, 0);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	rv_slice_shorten();
 	worker->socket = setup->socket;
 	worker->page = setup->page;
 	worker->contained = setup->namespaces && getpid() == 1;
 	if (!worker->contained && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
 		return -1;
+	worker->may_mount = worker->contained && geteuid() == 0;
 	worker->own_proc = worker->contained && setup->mounts && mount_proc();
 	if (chdir("/") != 0) /* pin no directory of the host's */
 		return -1;
