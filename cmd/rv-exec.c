@@ -45,6 +45,11 @@ static const struct rv_option options[] = {
 	{ "timeout", 0, RV_OPT_DURATION, AT(once.service.timeout_ms), RV_UNSEEN, "DUR", "from the tool's start to its end (30s)", 0, 0, NULL },
 	{ "kill-grace", 0, RV_OPT_DURATION, AT(once.service.grace_ms), RV_UNSEEN, "DUR", "between SIGTERM and SIGKILL (2s)", 0, 0, NULL },
 	{ "max-output", 0, RV_OPT_SIZE, AT(once.service.max_output), RV_UNSEEN, "SIZE", "most that stdout may hold (1MiB)", 0, 0, NULL },
+	{ "max-cpu", 0, RV_OPT_DURATION, AT(once.service.limits.cpu_ms), RV_UNSEEN, "DUR", "CPU time of each process, in whole seconds", 0, 0, NULL },
+	{ "max-data", 0, RV_OPT_SIZE, AT(once.service.limits.data), RV_UNSEEN, "SIZE", "private memory of each process", 0, 0, NULL },
+	{ "max-memory", 0, RV_OPT_SIZE, AT(once.service.limits.memory), RV_UNSEEN, "SIZE", "memory of the whole tree, by a cgroup", 0, 0, NULL },
+	{ "max-processes", 0, RV_OPT_INTEGER, AT(once.service.limits.processes), RV_UNSEEN, "N", "processes of the whole tree at once, by a cgroup", 1, 4194304, NULL },
+	{ "cgroup", 0, RV_OPT_STRING, AT(once.service.limits.cgroup), RV_UNSEEN, "DIR", "a delegated cgroup v2 directory (root: cgroup v1)", 0, 0, NULL },
 	{ "workdir-base", 0, RV_OPT_STRING, AT(once.service.workdir_base), RV_UNSEEN, "DIR", "where workdirs are made ($TMPDIR or /tmp)", 0, 0, NULL },
 	{ "allow-env", 0, RV_OPT_LIST, AT(allow_env), RV_UNSEEN, "NAME", "let the tool see this variable; repeatable", 0, 0, NULL },
 	{ "setenv", 0, RV_OPT_LIST, AT(set_env), RV_UNSEEN, "NAME=VALUE", "set a variable for the tool; repeatable", 0, 0, NULL },
@@ -221,7 +226,7 @@ int main(int argc, char **argv)
 {
 	struct options values = { .once.service = {
 		.timeout_ms = 30000, .grace_ms = 2000, .max_output = 1U << 20, .credentials_timeout_ms = 10000,
-		.ledger_wait_ms = 10000, .tool_stderr = "tail",
+		.ledger_wait_ms = 10000, .tool_stderr = "tail", .limits = RV_LIMITS_NONE,
 	}, .jobs = 1 };
 	struct rv_error err = RV_ERROR_INIT;
 	int operand;

@@ -125,6 +125,7 @@ int rv_admit_tool(const struct rv_run_result *run, const struct rv_executor *exe
 	if (run->step != RV_START_OK)
 		return rv_error_set(err, RV_E_SPAWN, run->errnum, "%s: cannot be started (%s)", call->command,
 				    run->step == RV_START_FORK  ? "fork"
+				    : run->step == RV_START_LIMITS ? "limits"
 				    : run->step == RV_START_CWD ? "workdir"
 								: "set-up");
 	if (check_reason(run, call->timeout_ms, executor->max_output, err) != 0)

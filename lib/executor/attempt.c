@@ -79,6 +79,42 @@ int rv_attempt_identity(struct rv_dispatch *dispatch, struct rv_error *err)
 	return rv_environment_set(env, RV_SPAN("RULVAR_IDEMPOTENCY_KEY"), call->key, err);
 }
 
+/* ---- limits ---- */
+
+int rv_attempt_group(struct rv_dispatch *dispatch, struct rv_error *err)
+{
+	dispatch->peak_bytes = -1;
+	return rv_cgroup_make(&dispatch->group, dispatch->executor->groups, dispatch->attempt_id, err);
+}
+
+void rv_attempt_limit(const struct rv_dispatch *dispatch, struct rv_run_plan *plan)
+{
+	const struct rv_limits *limits = dispatch->executor->limits;
+
+	plan->cpu_seconds = limits->cpu_ms != INT64_MAX ? limits->cpu_ms / 1000 + (limits->cpu_ms % 1000 != 0 ? 1 : 0) : 0;
+	plan->data_bytes = limits->data != UINT64_MAX ? limits->data : 0;
+	plan->group = &dispatch->group;
+}
+
+void rv_attempt_unlimit(struct rv_dispatch *dispatch)
+{
+	struct rv_cgroup_facts facts;
+	struct rv_error *err = &dispatch->error;
+	char name[RV_CGROUP_NAME];
+
+	rv_cgroup_measure(&dispatch->group, &facts);
+	dispatch->peak_bytes = facts.peak_bytes;
+	if (facts.memory)
+		dispatch->limit = "memory";
+	else if (dispatch->limit == NULL && facts.processes)
+		dispatch->limit = "processes";
+	if (dispatch->limit != NULL && (err->code == RV_E_EXIT || err->code == RV_E_PROTOCOL))
+		(void)rv_error_wrap(err, "the limit --max-%s was reached", dispatch->limit);
+	memcpy(name, dispatch->group.name, sizeof name);
+	if (!rv_cgroup_remove(&dispatch->group))
+		(void)rv_error_set(&dispatch->warning, RV_E_IO, 0, "the cgroup %s cannot be removed yet", name);
+}
+
 static int random_letters(char text[7], struct rv_error *err)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";

@@ -17,6 +17,12 @@ int rv_attempt_identity(struct rv_dispatch *dispatch, struct rv_error *err);
 int rv_attempt_permit(const struct rv_dispatch *dispatch, struct rv_error *err);
 /* --refuse-orphan. */
 int rv_attempt_orphan(const struct rv_dispatch *dispatch, struct rv_error *err);
+/* The cgroup that the tool will run in, where its limits need one. */
+int rv_attempt_group(struct rv_dispatch *dispatch, struct rv_error *err);
+/* How a run's plan bounds its processes. */
+void rv_attempt_limit(const struct rv_dispatch *dispatch, struct rv_run_plan *plan);
+/* After the run: which limit its processes ran into, and what an `exit` then says; the cgroup is gone. */
+void rv_attempt_unlimit(struct rv_dispatch *dispatch);
 /* Announced to the slot, then made. */
 int rv_attempt_workdir(struct rv_dispatch *dispatch, struct rv_error *err);
 /* Hold the liveness byte and append the intent's row; nothing where none is to be written. */

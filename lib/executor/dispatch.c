@@ -88,6 +88,7 @@ static void settle(struct rv_dispatch *dispatch)
 	dispatch->duration_ms = rv_clock_mono_ms() - dispatch->started_mono_ms;
 	dispatch->outcome = code == RV_E_NONE ? "ok" : code == RV_E_TIMEOUT ? "timeout" : "error";
 	rv_environment_release(&dispatch->environment);
+	rv_attempt_unlimit(dispatch);
 	remove_workdir(dispatch);
 	queue(dispatch, RV_STAGE_OUTCOME, &row, rv_attempt_outcome(dispatch, &row, &err), &err);
 }
@@ -96,6 +97,7 @@ static void settle(struct rv_dispatch *dispatch)
 static void refuse(struct rv_dispatch *dispatch)
 {
 	let_go(dispatch);
+	rv_attempt_unlimit(dispatch);
 	remove_workdir(dispatch);
 	dispatch->stage = RV_STAGE_DONE;
 }
@@ -188,6 +190,7 @@ static int start_tool(struct rv_dispatch *dispatch, struct rv_error *err)
 		plan.path = dispatch->path.data;
 		plan.envp = dispatch->environment.entries;
 		plan.input = (struct rv_span){ dispatch->input.data, dispatch->input.len };
+		rv_attempt_limit(dispatch, &plan);
 		if (executor->isolation->start != NULL && executor->isolation->start(dispatch, &plan, err) != 0)
 			return -1;
 		result = rv_run_start(&dispatch->run, executor->loop, dispatch->slot, &plan, err);
@@ -217,12 +220,14 @@ void rv_dispatch_begin(struct rv_dispatch *dispatch, const struct rv_executor *e
 	dispatch->call = call;
 	dispatch->slot = executor->isolation->on_host ? host_slot : slot;
 	dispatch->host_slot = host_slot;
+	dispatch->group = (struct rv_cgroup)RV_CGROUP_INIT;
 	dispatch->lock = -1;
 	dispatch->exit_code = -1;
 	dispatch->started_at = rv_clock_wall_ms();
 	dispatch->started_mono_ms = rv_clock_mono_ms();
 	if (rv_uuid(dispatch->attempt_id, err) != 0 || rv_attempt_check(executor, call, err) != 0 ||
-	    rv_attempt_permit(dispatch, err) != 0 || rv_attempt_environment(dispatch, err) != 0 || rv_attempt_orphan(dispatch, err) != 0 ||
+	    rv_attempt_permit(dispatch, err) != 0 || rv_attempt_environment(dispatch, err) != 0 ||
+	    rv_attempt_orphan(dispatch, err) != 0 || rv_attempt_group(dispatch, err) != 0 ||
 	    rv_attempt_workdir(dispatch, err) != 0) {
 		refuse(dispatch);
 		return;
@@ -287,6 +292,7 @@ static void take_facts(struct rv_dispatch *dispatch)
 	dispatch->max_rss_bytes = result->max_rss_bytes;
 	if (result->cwd_removed)
 		dispatch->has_workdir = false;
+	dispatch->limit = result->cpu_reached ? "cpu" : NULL;
 }
 
 static void end_run(struct rv_dispatch *dispatch)
@@ -408,6 +414,7 @@ void rv_dispatch_release(struct rv_dispatch *dispatch)
 	if (dispatch->has_workdir)
 		rv_loop_remove(dispatch->executor->loop, &dispatch->removal);
 	rv_environment_release(&dispatch->environment);
+	(void)rv_cgroup_remove(&dispatch->group);
 	rv_buffer_release(&dispatch->workdir);
 	rv_buffer_release(&dispatch->input);
 	rv_buffer_release(&dispatch->path);

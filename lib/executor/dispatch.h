@@ -6,6 +6,7 @@
  * calls rv_dispatch_check() after each turn, and rv_batch_flush() after that, until rv_dispatch_done().
  *
  * Order, and the crash that each step answers for:
+ *   its cgroup is made, where limits need one        (killed here: the janitor removes it)
  *   the workdir is announced to the slot, then made   (killed here: the slot removes it, empty)
  *   the liveness byte is held, the intent is written  (killed here: an orphan whose tool never ran)
  *   credentials are minted, the tool runs             (killed here: an orphan, with its workdir)
@@ -27,11 +28,24 @@
 #include "lib/executor/isolation.h"
 #include "lib/ledger/append.h"
 #include "lib/ledger/row.h"
+#include "lib/process/cgroup.h"
 #include "lib/process/loop.h"
 #include "lib/process/slot.h"
 #include "lib/process/supervise.h"
 
 struct rv_permits;
+
+/* What a tool may use, beside its time and its output. */
+struct rv_limits {
+	int64_t cpu_ms;     /* of each process, in whole seconds, rounded up; INT64_MAX: none */
+	uint64_t data;      /* bytes of private memory, of each process; UINT64_MAX: none */
+	uint64_t memory;    /* bytes, of the whole tree; UINT64_MAX: none */
+	int64_t processes;  /* at once, of the whole tree; 0: none */
+	const char *cgroup; /* where the trees' groups are made, NULL: cgroup v1 */
+};
+
+#define RV_LIMITS_NONE \
+	{ .cpu_ms = INT64_MAX, .data = UINT64_MAX, .memory = UINT64_MAX, .processes = 0, .cgroup = NULL }
 
 /* What holds for every dispatch of one tag.  Borrowed by its dispatches. */
 struct rv_executor {
@@ -44,6 +58,8 @@ struct rv_executor {
 	int64_t grace_ms;
 	uint64_t max_output;
 	struct rv_permits *permits; /* the approvals, or NULL */
+	const struct rv_limits *limits;
+	const struct rv_cgroups *groups; /* where the trees' groups are made, if any are */
 	const char *const *allow_env; /* names, NULL-terminated */
 	const char *const *set_env;   /* "NAME=VALUE", NULL-terminated */
 	char *const *credentials;     /* the minting program and its arguments, or NULL */
@@ -100,6 +116,7 @@ struct rv_dispatch {
 	char attempt_id[RV_UUID_TEXT];
 	int64_t started_at;           /* wall clock, ms */
 	int64_t started_mono_ms;
+	struct rv_cgroup group;       /* that the tool runs in, if any */
 	int64_t lock;                 /* the ledger byte held, -1: none */
 	struct rv_environment environment;
 	struct rv_buffer input;
@@ -117,6 +134,8 @@ struct rv_dispatch {
 	uint64_t stdout_bytes, stderr_bytes;
 	int survivors;                /* -1: not known */
 	int64_t user_ms, system_ms, max_rss_bytes;
+	const char *limit;            /* that the tool's processes ran into: "memory" "cpu" "processes"; NULL */
+	int64_t peak_bytes;           /* of the tree's memory; -1: not known */
 	bool ran;                     /* the tool was started */
 	struct rv_error warning;      /* said, and changes no result: a workdir that stays */
 };

@@ -42,6 +42,27 @@ static void add_identity(struct rv_buffer *out, const struct rv_dispatch *dispat
 	}
 }
 
+static void member_string_or_null(struct rv_buffer *out, const char *name, const char *text)
+{
+	if (text != NULL)
+		rv_json_member_string(out, name, text);
+	else
+		rv_json_member_null(out, name);
+}
+
+/* Where limits were asked for: which one was run into, and how near the memory came to its own. */
+static void add_limits(struct rv_buffer *out, const struct rv_dispatch *dispatch)
+{
+	const struct rv_limits *limits = dispatch->executor->limits;
+
+	if (limits->cpu_ms == INT64_MAX && limits->data == UINT64_MAX && limits->memory == UINT64_MAX &&
+	    limits->processes == 0)
+		return;
+	if (dispatch->peak_bytes >= 0)
+		rv_json_member_int(out, "peakMemoryBytes", dispatch->peak_bytes);
+	member_string_or_null(out, "limit", dispatch->limit);
+}
+
 static void add_end(struct rv_buffer *out, const struct rv_dispatch *dispatch)
 {
 	char signal_text[16];
@@ -69,6 +90,7 @@ static void add_end(struct rv_buffer *out, const struct rv_dispatch *dispatch)
 	rv_json_member_int(out, "userMs", dispatch->user_ms);
 	rv_json_member_int(out, "systemMs", dispatch->system_ms);
 	rv_json_member_int(out, "maxRssBytes", dispatch->max_rss_bytes);
+	add_limits(out, dispatch);
 	rv_buffer_add_byte(out, '}');
 }
 

@@ -29,6 +29,8 @@ int rv_service_check(const struct rv_service_options *options, char *const *comm
 		return rv_error_set(err, RV_E_USAGE, 0, "--refuse-orphan needs intents: not with --ledger-phases one");
 	if (options->timeout_ms == 0)
 		return rv_error_set(err, RV_E_USAGE, 0, "--timeout is zero");
+	if (options->limits.cpu_ms == 0 || options->limits.data == 0 || options->limits.memory == 0)
+		return rv_error_set(err, RV_E_USAGE, 0, "a limit is zero");
 	if (options->approvals != NULL && options->manifest == NULL)
 		return rv_error_set(err, RV_E_USAGE, 0, "--approvals needs --manifest, which says what needs an approval");
 	if (options->manifest != NULL && command[0] != NULL)
@@ -109,6 +111,7 @@ int rv_service_start(struct rv_service *service, const struct rv_service_options
 	service->loop.epoll = -1;
 	service->signal_fd = -1;
 	service->executor.stderr_fd = -1;
+	service->groups = (struct rv_cgroups)RV_CGROUPS_INIT;
 	(void)signal(SIGPIPE, SIG_IGN); /* a tool that does not read its input is no reason to die */
 	(void)signal(SIGCHLD, SIG_DFL); /* ignored, children would be reaped behind our back */
 	rv_slice_shorten();
@@ -128,7 +131,7 @@ int rv_service_start(struct rv_service *service, const struct rv_service_options
 
 void rv_service_end(struct rv_service *service, struct rv_error *warning)
 {
-	service->slots.beside = NULL;
+	service->slots.beside[0] = NULL;
 	service->batch.sink = NULL;
 	if (rv_store_close(service->store, warning) != 0)
 		warning->code = RV_E_LEDGER;
@@ -164,6 +167,7 @@ void rv_service_release(struct rv_service *service)
 	rv_registry_release(&service->registry);
 	rv_rules_release(&service->rules);
 	rv_permits_release(&service->permits);
+	rv_cgroups_release(&service->groups);
 	rv_buffer_release(&service->credentials_path);
 	free(service->credentials);
 	free(service->workdir_base);
@@ -246,7 +250,7 @@ static int open_the_store(struct rv_service *service, struct rv_error *err)
 		err->code = RV_E_LEDGER;
 		return rv_error_wrap(err, "--ledger-exec");
 	}
-	service->slots.beside = rv_store_child(service->store);
+	service->slots.beside[0] = rv_store_child(service->store);
 	service->batch.sink = rv_store_sink(service->store);
 	return 0;
 }
@@ -272,6 +276,17 @@ static int open_the_ledger(struct rv_service *service, struct rv_error *err)
 	rv_file_sink_init(&service->file, service->ledger);
 	service->batch.sink = &service->file.sink;
 	return 0;
+}
+
+static int open_the_groups(struct rv_service *service, struct rv_error *err)
+{
+	const struct rv_limits *limits = &service->options->limits;
+
+	service->slots.beside[1] = &service->groups.janitor; /* whose work begins when all others are gone */
+	service->executor.limits = limits;
+	service->executor.groups = &service->groups;
+	return rv_cgroups_open(&service->groups, limits->cgroup, limits->memory,
+			       limits->processes != 0 ? (uint64_t)limits->processes : UINT64_MAX, err);
 }
 
 static int open_the_approvals(struct rv_service *service, struct rv_error *err)
@@ -309,7 +324,7 @@ int rv_service_open(struct rv_service *service, char *const *command, struct rv_
 	executor->loop = &service->loop;
 	executor->batch = &service->batch;
 	if (find_base(service, err) != 0 || split_credentials(service, err) != 0 || open_stderr(service, err) != 0 ||
-	    open_the_approvals(service, err) != 0 ||
+	    open_the_approvals(service, err) != 0 || open_the_groups(service, err) != 0 ||
 	    rv_rules_open(&service->rules, options->manifest, options->timeout_ms, command, err) != 0 ||
 	    open_the_ledger(service, err) != 0)
 		return -1;

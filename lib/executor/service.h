@@ -32,6 +32,7 @@ struct rv_service_options {
 	int64_t grace_ms;
 	uint64_t max_output;
 	const char *workdir_base;
+	struct rv_limits limits;
 	const char *manifest;         /* what may run */
 	const char *approvals;        /* and by whose leave */
 	const char *tool_stderr;      /* "tail", "inherit" or a file */
@@ -72,6 +73,7 @@ struct rv_service {
 	struct rv_registry registry; /* the tags */
 	struct rv_rules rules;       /* what may run */
 	struct rv_permits permits;
+	struct rv_cgroups groups;
 	struct rv_watch signals;
 	int signal_fd;
 	int signal_number; /* the first that came, 0: none */

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -53,6 +54,36 @@ static int set_up(const struct rv_launch *launch)
 	return 0;
 }
 
+/* Hard and soft, so that the tool cannot take it back; never more than what held before. */
+static int limit(int resource, uint64_t value)
+{
+	struct rlimit now;
+
+	if (getrlimit((__rlimit_resource_t)resource, &now) != 0)
+		return -1;
+	if (now.rlim_max != RLIM_INFINITY && now.rlim_max < value)
+		value = now.rlim_max;
+	now.rlim_max = now.rlim_cur = value;
+	return setrlimit((__rlimit_resource_t)resource, &now);
+}
+
+static int set_limits(const struct rv_launch *launch)
+{
+	for (int i = 0; i < launch->group_count; i++) {
+		if (write(launch->groups[i], "0", 1) != 1)
+			return -1;
+	}
+	if (launch->cpu_seconds > 0 && limit(RLIMIT_CPU, (uint64_t)launch->cpu_seconds) != 0)
+		return -1;
+	return launch->data_bytes != UINT64_MAX ? limit(RLIMIT_DATA, launch->data_bytes) : 0;
+}
+
+static int to_cwd(struct rv_launch *launch)
+{
+	launch->step = RV_START_CWD;
+	return chdir(launch->cwd);
+}
+
 static int child_main(void *data)
 {
 	struct rv_launch *launch = data;
@@ -60,8 +91,8 @@ static int child_main(void *data)
 
 	launch->step = RV_START_SETUP;
 	if (set_up(launch) == 0) {
-		launch->step = RV_START_CWD;
-		if (chdir(launch->cwd) == 0) {
+		launch->step = RV_START_LIMITS;
+		if (set_limits(launch) == 0 && to_cwd(launch) == 0) {
 			(void)sigemptyset(&none);
 			(void)sigprocmask(SIG_SETMASK, &none, NULL); /* exec keeps it; the dispositions are the worker's */
 			launch->step = RV_START_OK; /* before the exec: behind it there is nobody to say so */

@@ -9,6 +9,7 @@
 #define RV_PROCESS_LAUNCH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "lib/process/wire.h"
@@ -19,6 +20,10 @@ struct rv_launch {
 	char **argv;
 	char **envp;
 	int stdio[3];
+	const int *groups;    /* where to write "0" to go into a cgroup */
+	int group_count;
+	int64_t cpu_seconds;  /* RLIMIT_CPU; 0: none */
+	uint64_t data_bytes;  /* RLIMIT_DATA; UINT64_MAX: none */
 	bool own_mounts; /* its own mount namespace, so that the slot's stays as it is */
 	bool guarded_by_parent; /* PDEATHSIG: where no namespace does it */
 	/* filled in */

@@ -243,8 +243,10 @@ static size_t list_spared(const struct rv_slots *all, pid_t *pids)
 {
 	size_t count = 0;
 
-	if (all->beside != NULL && all->beside->pid > 0)
-		pids[count++] = all->beside->pid;
+	for (size_t i = 0; i < sizeof all->beside / sizeof all->beside[0]; i++) {
+		if (all->beside[i] != NULL && all->beside[i]->pid > 0)
+			pids[count++] = all->beside[i]->pid;
+	}
 	for (const struct rv_slot *slot = all->first; slot != NULL && count < SPARED_MAX; slot = slot->next)
 		pids[count++] = slot->worker.pid;
 	return count;

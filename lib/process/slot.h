@@ -25,7 +25,7 @@ enum rv_containment { RV_CONTAIN_NAMESPACE, RV_CONTAIN_SUBREAPER };
  * below a program of the host's own. */
 struct rv_slots {
 	struct rv_slot *first;
-	const struct rv_child *beside; /* borrowed; NULL: there is no such program */
+	const struct rv_child *beside[2]; /* borrowed; NULL: there is no such program */
 };
 
 struct rv_slot {

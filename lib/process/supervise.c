@@ -218,6 +218,7 @@ static void take_done(struct rv_run *run, const struct rv_wire_message *done)
 	result->user_ms = done->user_us / 1000;
 	result->system_ms = done->system_us / 1000;
 	result->max_rss_bytes = done->max_rss_bytes;
+	result->cpu_reached = done->cpu_reached != 0;
 }
 
 static void on_control(struct rv_watch *watch, uint32_t events)
@@ -335,22 +336,25 @@ static int send_run(struct rv_run *run, const struct rv_run_plan *plan, const st
 		    struct rv_wire_message *message, int fds[RV_WIRE_FDS], struct rv_error *err)
 {
 	rv_auto_fd int stored = -1;
+	int count = 3 + message->groups;
 	int sent;
 
 	message->op = RV_WIRE_RUN;
 	message->timeout_ms = plan->timeout_ms;
 	message->grace_ms = plan->grace_ms;
 	message->discard = plan->discard;
+	message->cpu_seconds = plan->cpu_seconds;
+	message->data_bytes = plan->data_bytes != 0 ? plan->data_bytes : UINT64_MAX;
 	message->plan_length = bytes->len;
 	if (bytes->len <= sizeof message->path) {
 		memcpy(message->path, bytes->data, bytes->len);
 		message->length = (uint32_t)bytes->len;
-		sent = rv_wire_send(run->slot->socket, message, fds, RV_WIRE_FDS - 1, err);
+		sent = rv_wire_send(run->slot->socket, message, fds, count, err);
 		explicit_bzero(message->path, bytes->len);
 		return sent;
 	}
-	fds[3] = stored = rv_plan_store(bytes, err);
-	return stored < 0 ? -1 : rv_wire_send(run->slot->socket, message, fds, RV_WIRE_FDS, err);
+	fds[count] = stored = rv_plan_store(bytes, err);
+	return stored < 0 ? -1 : rv_wire_send(run->slot->socket, message, fds, count + 1, err);
 }
 
 static int send_plan(struct rv_run *run, const struct rv_run_plan *plan, const struct pipes *pipes,
@@ -359,10 +363,16 @@ static int send_plan(struct rv_run *run, const struct rv_run_plan *plan, const s
 	struct rv_plan_text text = { plan->path, plan->cwd, plan->argv, plan->envp };
 	struct rv_buffer bytes = RV_BUFFER_INIT;
 	struct rv_wire_message message;
-	int fds[RV_WIRE_FDS] = { pipes->in[0], pipes->out[1], plan->stderr_fd >= 0 ? plan->stderr_fd : pipes->err[1], -1 };
+	int count = 3;
+	int fds[RV_WIRE_FDS] = { pipes->in[0], pipes->out[1], plan->stderr_fd >= 0 ? plan->stderr_fd : pipes->err[1] };
 	int sent = -1;
 
 	memset(&message, 0, offsetof(struct rv_wire_message, path));
+	for (int i = 0; plan->group != NULL && i < RV_CGROUP_TREES; i++) {
+		if (plan->group->entries[i] >= 0)
+			fds[count++] = plan->group->entries[i];
+	}
+	message.groups = count - 3;
 	if (rv_plan_add(&bytes, &text, &message.argc, &message.envc, err) == 0)
 		sent = send_run(run, plan, &bytes, &message, fds, err);
 	rv_plan_wipe(&bytes);

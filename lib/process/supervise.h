@@ -14,6 +14,7 @@
 #include "lib/base/buffer.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/process/cgroup.h"
 #include "lib/process/loop.h"
 #include "lib/process/slot.h"
 #include "lib/process/wire.h"
@@ -31,6 +32,9 @@ struct rv_run_plan {
 	uint64_t max_output;  /* bytes on stdout; one more ends the run */
 	int stderr_fd;        /* where stderr goes instead of being captured; -1 */
 	bool discard;         /* `cwd` is to go with the run: see cwd_removed */
+	int64_t cpu_seconds;  /* of each process; 0: no limit */
+	uint64_t data_bytes;  /* of each process's private memory; 0: no limit */
+	const struct rv_cgroup *group; /* that it runs in; NULL: this process's own */
 };
 
 struct rv_run_result {
@@ -46,7 +50,9 @@ struct rv_run_result {
 	int64_t duration_ms;
 	uint64_t stdout_bytes; /* received */
 	uint64_t stderr_bytes;
-	int64_t user_ms, system_ms, max_rss_bytes; /* of the whole tree */
+	int64_t user_ms, system_ms; /* of the whole tree */
+	int64_t max_rss_bytes;      /* of its largest process */
+	bool cpu_reached;  /* the tool itself was killed at cpu_seconds */
 	struct rv_buffer out;      /* at most max_output bytes */
 	struct rv_buffer err_tail; /* the last RV_STDERR_TAIL bytes */
 };

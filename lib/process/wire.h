@@ -15,7 +15,8 @@
 
 enum rv_wire_op {
 	/* host to worker */
-	RV_WIRE_RUN = 1, /* descriptors: stdin, stdout, stderr, and the plan's memfd where it is not in `path` */
+	/* descriptors: stdin, stdout, stderr, where to go into cgroups, and the plan's memfd if it is not in `path` */
+	RV_WIRE_RUN = 1,
 	RV_WIRE_ABORT,   /* SIGTERM, grace, SIGKILL; the reason is "aborted" */
 	RV_WIRE_CAP,     /* SIGKILL; the reason is "output-cap" */
 	RV_WIRE_DISCARD, /* path: remove this directory, whatever becomes of the host */
@@ -28,7 +29,7 @@ enum rv_wire_op {
 enum rv_run_reason { RV_RUN_NATURAL = 0, RV_RUN_TIMEOUT, RV_RUN_ABORTED, RV_RUN_OUTPUT_CAP };
 
 /* The step of a start that failed, in the order they are taken. */
-enum rv_start_step { RV_START_OK = 0, RV_START_FORK, RV_START_SETUP, RV_START_CWD, RV_START_EXEC };
+enum rv_start_step { RV_START_OK = 0, RV_START_FORK, RV_START_SETUP, RV_START_LIMITS, RV_START_CWD, RV_START_EXEC };
 
 #define RV_WIRE_PATH_MAX 4096
 
@@ -39,6 +40,9 @@ struct rv_wire_message {
 	int64_t timeout_ms;
 	int64_t grace_ms;
 	uint64_t plan_length;
+	int64_t cpu_seconds;  /* RLIMIT_CPU; 0: none */
+	uint64_t data_bytes;  /* RLIMIT_DATA; UINT64_MAX: none */
+	int32_t groups;       /* how many cgroups to go into */
 	uint32_t argc;
 	uint32_t envc;
 	int32_t discard; /* remove the directory it ran in at its end, if that takes one call; DONE: it is gone */
@@ -48,6 +52,7 @@ struct rv_wire_message {
 	int32_t status; /* as waitpid(2) gives it */
 	int32_t reason; /* enum rv_run_reason */
 	int32_t survivors; /* -1: not known */
+	int32_t cpu_reached; /* DONE: the tool was killed at its own limit of CPU time */
 	int32_t contained; /* HELLO: this is pid 1 of its namespace */
 	int64_t duration_us;
 	int64_t user_us;
@@ -65,7 +70,7 @@ struct rv_wire_page {
 	char path[RV_WIRE_PATH_MAX]; /* armed: remove this directory, empty as it is, if the host dies before RUN */
 };
 
-#define RV_WIRE_FDS 4
+#define RV_WIRE_FDS 6
 
 /* Send a message; fds may be NULL.  RV_E_IO (EPIPE: the other side is gone). */
 int rv_wire_send(int socket, struct rv_wire_message *message, const int *fds, int count, struct rv_error *err);

@@ -28,6 +28,7 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -42,6 +43,7 @@
 
 /* How long the dead are waited for before they are reported as survivors. */
 #define REAP_MS 700
+#define RUN_FDS 3 /* that come with a run in any case */
 
 struct worker {
 	int socket;
@@ -57,6 +59,7 @@ struct worker {
 	int64_t grace_ms;
 	bool terminating;
 	char *cwd; /* owned: the directory that goes with the run; NULL: it stays */
+	int64_t cpu_seconds; /* the tool's limit; 0: none */
 	struct rv_wire_message done;
 };
 
@@ -79,6 +82,37 @@ static void count_usage(struct worker *worker, const struct rusage *usage)
 		worker->done.max_rss_bytes = rss;
 }
 
+/* Was the tool killed at its limit?  Its own time, which its zombie still has, tells: what wait4(2) counts is
+ * also that of its children, who have limits of their own. */
+static void look_at_cpu(struct worker *worker, const siginfo_t *dead)
+{
+	/* its CPUCLOCK_PROF, in ticks: what the kernel holds to the limit, unlike the finer CPUCLOCK_SCHED of
+	 * clock_getcpuclockid(3) */
+	clockid_t clock = (clockid_t)(~(unsigned)dead->si_pid << 3);
+	struct timespec used;
+
+	if (dead->si_code == CLD_KILLED && dead->si_status == SIGKILL && worker->done.reason == RV_RUN_NATURAL &&
+	    clock_gettime(clock, &used) == 0)
+		worker->done.cpu_reached = used.tv_sec >= worker->cpu_seconds ? 1 : 0;
+}
+
+/* Which child is to be reaped next.  Where CPU time is limited the tool is looked at first, and reaped by name,
+ * lest it dies between the look and the reaping. */
+static pid_t next_dead(struct worker *worker, int *status, struct rusage *usage)
+{
+	siginfo_t dead = { .si_pid = 0 };
+
+	if (worker->cpu_seconds == 0)
+		return wait4(-1, status, WNOHANG | __WALL, usage);
+	if (waitid(P_ALL, 0, &dead, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0)
+		return -1;
+	if (dead.si_pid == 0)
+		return 0;
+	if (dead.si_pid == worker->tool)
+		look_at_cpu(worker, &dead);
+	return wait4(dead.si_pid, status, WNOHANG | __WALL, usage);
+}
+
 /* Reap what is dead, at most some at a time so that a storm of zombies cannot keep the deadline
  * waiting.  1: the tool itself is among them. */
 static int reap_some(struct worker *worker, bool *none_left)
@@ -89,7 +123,7 @@ static int reap_some(struct worker *worker, bool *none_left)
 	for (int i = 0; i < 1000; i++) {
 		struct rusage usage;
 		int status;
-		pid_t pid = wait4(-1, &status, WNOHANG | __WALL, &usage);
+		pid_t pid = next_dead(worker, &status, &usage);
 
 		if (pid < 0 && errno != ECHILD)
 			continue;
@@ -177,6 +211,10 @@ static void run(struct worker *worker, const struct rv_wire_message *message, in
 	struct rv_launch launch = {
 		.stdio = { fds[0], fds[1], fds[2] },
 		.own_mounts = worker->may_mount,
+		.groups = fds + RUN_FDS,
+		.group_count = message->groups,
+		.cpu_seconds = message->cpu_seconds,
+		.data_bytes = message->data_bytes,
 		.guarded_by_parent = !worker->contained,
 	};
 
@@ -186,9 +224,10 @@ static void run(struct worker *worker, const struct rv_wire_message *message, in
 	worker->deadline_ms = worker->started_us / 1000 + message->timeout_ms;
 	worker->grace_ms = message->grace_ms;
 	worker->terminating = false;
+	worker->cpu_seconds = message->cpu_seconds;
 	if (worker->contained)
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a host dead before this line: end of file */
-	if (rv_plan_read(inside, fds[3], message->plan_length, message->argc, message->envc, &view) != 0) {
+	if (rv_plan_read(inside, fds[RUN_FDS + message->groups], message->plan_length, message->argc, message->envc, &view) != 0) {
 		fail_start(worker, RV_START_SETUP, errno);
 		return;
 	}
