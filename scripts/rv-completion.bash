@@ -97,4 +97,4 @@ _rv_complete() {
 	fi
 }
 
-complete -o filenames -F _rv_complete rv-conform rv-exec rv-key rv-ledger-repair rv-ledger-scan
+complete -o filenames -F _rv_complete rv-confine rv-conform rv-exec rv-key rv-ledger-repair rv-ledger-scan

@@ -88,6 +88,7 @@ const char *rv_code_name(enum rv_code code)
 		[RV_E_OUTPUT_CAP] = "output-cap", [RV_E_EXIT] = "exit",
 		[RV_E_PROTOCOL] = "protocol",   [RV_E_SPAWN] = "spawn",
 		[RV_E_SPAWN_MISSING] = "spawn", [RV_E_LEDGER] = "ledger",
+		[RV_E_HOST] = "unsupported-host", [RV_E_RUNTIME] = "runtime-unavailable",
 	};
 
 	return names[code];

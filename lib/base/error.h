@@ -32,7 +32,9 @@ enum rv_code {
 	RV_E_PROTOCOL,      /* stdout was not one JSON value */
 	RV_E_SPAWN,         /* found, cannot be run */
 	RV_E_SPAWN_MISSING, /* not found */
-	RV_E_LEDGER         /* a row could not be written */
+	RV_E_LEDGER,        /* a row could not be written */
+	RV_E_HOST,          /* this host cannot enforce what a confined run needs */
+	RV_E_RUNTIME        /* a runtime that cannot be identified whole */
 };
 
 #define RV_ERROR_MESSAGE_MAX 4096 /* bytes with the NUL: 500 characters of a tool's stderr fit */

@@ -121,6 +121,8 @@ int rv_status_of(enum rv_code code)
 		[RV_E_SPAWN] = RV_EXIT_SPAWN,
 		[RV_E_SPAWN_MISSING] = RV_EXIT_SPAWN_MISSING,
 		[RV_E_LEDGER] = RV_EXIT_LEDGER,
+		[RV_E_HOST] = RV_EXIT_SYSTEM,
+		[RV_E_RUNTIME] = RV_EXIT_SYSTEM,
 	};
 
 	return statuses[code];

@@ -1,0 +1,217 @@
+#include "lib/confine/hostprobe.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/confine/closure.h"
+#include "lib/confine/collect.h"
+#include "lib/confine/host.h"
+#include "lib/json/write.h"
+#include "lib/process/spawn.h"
+
+#define TIMEOUT_MS 10000
+
+static const char user_remedy[] =
+	"allow user namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1 (Debian), "
+	"kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), or the container's seccomp profile";
+static const char mount_remedy[] =
+	"allow mounts in a user namespace: an AppArmor profile with userns (Ubuntu), or a container with its own";
+static const char landlock_remedy[] = "a kernel with CONFIG_SECURITY_LANDLOCK, and landlock in its lsm= list";
+static const char seccomp_remedy[] = "a kernel with CONFIG_SECCOMP_FILTER";
+
+static const char *remedy_for(int step)
+{
+	switch (step) {
+	case RV_BOUNDARY_IDS:
+		return user_remedy;
+	case RV_BOUNDARY_ROOT:
+	case RV_BOUNDARY_MOUNT:
+	case RV_BOUNDARY_PIVOT:
+		return mount_remedy;
+	case RV_BOUNDARY_LANDLOCK:
+		return landlock_remedy;
+	case RV_BOUNDARY_SECCOMP:
+		return seccomp_remedy;
+	default:
+		return "see rv-confine-profile(7)";
+	}
+}
+
+static int not_here(const struct rv_policy *policy, const char *what, int errnum, const char *remedy, struct rv_error *err)
+{
+	return rv_error_set(err, RV_E_HOST, 0, "this host cannot enforce %s: %s: %s; remedy: %s", policy->name, what,
+			    strerror(errnum), remedy);
+}
+
+/* What is borrowed while the probe runs. */
+struct trial {
+	struct rv_host host;
+	struct rv_aliases aliases;
+	struct rv_closure closure;
+	struct rv_launch_plan plan;
+	char directory[PATH_MAX];
+	struct rv_source sources[64];
+};
+
+static void add_source(struct trial *trial, const char *name, const char *path, const char *link)
+{
+	size_t *count = &trial->plan.boundary.instance.source_count;
+
+	if (*count < sizeof trial->sources / sizeof trial->sources[0])
+		trial->sources[(*count)++] = (struct rv_source){ .name = name, .path = path, .link = link };
+}
+
+/* The launcher's own directory stands for the snapshots: it is there, and is only mounted. */
+static void fill(struct trial *trial, const struct rv_policy *policy)
+{
+	static char version[] = "--version", *environment[] = { NULL };
+	static char *argv[] = { version, version, NULL };
+	struct rv_boundary *boundary = &trial->plan.boundary;
+	const struct rv_hash_file *launcher = &trial->closure.files[0];
+	struct rv_bounds bounds = RV_BOUNDS_DEFAULT;
+
+	memcpy(trial->directory, launcher->path, strlen(launcher->path) + 1);
+	*strrchr(trial->directory, '/') = '\0';
+	if (trial->directory[0] == '\0')
+		memcpy(trial->directory, "/", 2);
+	boundary->instance.policy = policy;
+	boundary->instance.landlock_abi = rv_landlock_abi();
+	boundary->instance.sources = trial->sources;
+	for (size_t i = 0; i < trial->aliases.count; i++)
+		add_source(trial, "alias", trial->aliases.items[i].path, trial->aliases.items[i].target);
+	for (size_t i = 0; i < trial->closure.count; i++)
+		add_source(trial, "runtime", trial->closure.files[i].path, NULL);
+	add_source(trial, "program", trial->directory, NULL);
+	add_source(trial, "input", trial->directory, NULL);
+	rv_launch_set_limits(&boundary->instance, &bounds);
+	rv_boundary_ids(boundary);
+	boundary->runtime = launcher->path;
+	boundary->runtime_device = launcher->device;
+	boundary->runtime_inode = launcher->inode;
+	boundary->argv = argv;
+	boundary->envp = environment;
+	boundary->cwd = "/";
+	boundary->canary = "/etc/passwd";
+	boundary->write_probe = policy->namespaces != 0 ? "/home/probe" : "/probe";
+	boundary->admitted = RV_LAUNCH_ADMITTED;
+}
+
+static int judge(const struct rv_policy *policy, const struct rv_facts *facts, struct rv_error *err)
+{
+	const struct rv_boundary_report *report = &facts->report;
+
+	if (facts->reported && report->step != RV_BOUNDARY_READY)
+		return not_here(policy, rv_boundary_step_name(report->step), report->errnum, remedy_for(report->step), err);
+	if (facts->admission == RV_ADMISSION_ADMITTED && facts->exit_known && facts->exit_code == 0)
+		return 0;
+	for (int i = 0; facts->reported && i < RV_EFFECTS; i++) {
+		if (report->effects[i] == 0)
+			return rv_error_set(err, RV_E_HOST, 0, "this host does not enforce %s: what must be refused was not",
+					    policy->name);
+	}
+	return rv_error_set(err, RV_E_HOST, 0,
+			    "this host cannot enforce %s: a program behind the boundary did not run to its end%s%s", policy->name,
+			    facts->exec_errno > 0 ? ": " : "", facts->exec_errno > 0 ? strerror(facts->exec_errno) : "");
+}
+
+static int try_policy(struct trial *trial, const struct rv_policy *policy, struct rv_error *err)
+{
+	struct rv_bounds bounds = RV_BOUNDS_DEFAULT;
+	struct rv_facts facts;
+	int result;
+
+	if (rv_host_describe(&trial->host, err) != 0)
+		return -1;
+	if (rv_closure_find(&trial->closure, trial->host.launcher.path, &trial->aliases, err) != 0) {
+		err->code = RV_E_HOST;
+		return rv_error_wrap(err, "this program cannot find its own libraries");
+	}
+	fill(trial, policy);
+	bounds.timeout_ms = TIMEOUT_MS;
+	result = rv_collect(&facts, &trial->plan, &bounds, -1, NULL, err);
+	if (result != 0)
+		result = not_here(policy, "namespaces", err->errnum, user_remedy, err);
+	else
+		result = judge(policy, &facts, err);
+	rv_facts_release(&facts);
+	return result;
+}
+
+int rv_hostprobe_policy(const struct rv_policy *policy, struct rv_error *err)
+{
+#if defined __x86_64__
+	struct trial *trial = calloc(1, sizeof *trial);
+	int result;
+
+	if (trial == NULL)
+		return rv_error_nomem(err);
+	result = try_policy(trial, policy, err);
+	rv_closure_release(&trial->closure);
+	rv_aliases_release(&trial->aliases);
+	rv_host_release(&trial->host);
+	free(trial);
+	return result;
+#else
+	return rv_error_set(err, RV_E_HOST, 0, "%s is proven on x86-64 alone", policy->name);
+#endif
+}
+
+static void add_line(struct rv_buffer *out, const char *name, bool ok, const char *why, const char *remedy)
+{
+	rv_buffer_add_byte(out, '{');
+	rv_json_member_string(out, "name", name);
+	rv_json_member_bool(out, "ok", ok);
+	rv_json_member_string(out, "why", why);
+	rv_json_member_string(out, "remedy", ok ? "" : remedy);
+	rv_buffer_add_string(out, "}\n");
+}
+
+static int nothing(void *data)
+{
+	(void)data;
+	return 0;
+}
+
+static void probe_user_namespace(struct rv_buffer *out)
+{
+	struct rv_spawn_plan plan = { .namespaces = CLONE_NEWUSER, .parent_setup = rv_spawn_map_self, .child = nothing };
+	struct rv_child child = RV_CHILD_INIT;
+	struct rv_error err = RV_ERROR_INIT;
+	bool ok = rv_spawn(&plan, &child, &err) == 0;
+
+	if (ok)
+		(void)rv_child_kill(&child, 1000, NULL);
+	add_line(out, "user-namespace", ok, err.message, user_remedy);
+}
+
+static void probe_landlock(struct rv_buffer *out)
+{
+	int abi = rv_landlock_abi();
+	char why[32];
+
+	(void)snprintf(why, sizeof why, "ABI %d", abi);
+	add_line(out, "landlock", abi > 0, why, landlock_remedy);
+}
+
+int rv_hostprobe_add_json(struct rv_buffer *out, bool *good, struct rv_error *err)
+{
+	static const struct rv_policy *const profiles[] = { &rv_policy_linux, &rv_policy_linux_proc, &rv_policy_landlock };
+
+	probe_user_namespace(out);
+	probe_landlock(out);
+	add_line(out, "memory-limit", true, "a watch on the resident size, from outside", "");
+	for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++) {
+		struct rv_error why = RV_ERROR_INIT;
+		bool ok = rv_hostprobe_policy(profiles[i], &why) == 0;
+		const char *remedy = strstr(why.message, "remedy: ");
+
+		add_line(out, profiles[i]->name, ok, why.message, remedy != NULL ? remedy + 8 : "see why");
+		if (i == 0)
+			*good = ok;
+	}
+	return rv_buffer_check(out, err);
+}

@@ -1,0 +1,21 @@
+/*
+ * Can this host enforce a policy?  Found by doing it: this program itself is the runtime of a run that asks for its
+ * version, behind the whole boundary, down to the exec.  A host that lets unshare(2) succeed and denies the mounts is
+ * seen so, and only so.
+ */
+#ifndef RV_CONFINE_HOSTPROBE_H
+#define RV_CONFINE_HOSTPROBE_H
+
+#include <stdbool.h>
+
+#include "lib/base/buffer.h"
+#include "lib/base/error.h"
+#include "lib/sandbox/policy.h"
+
+/* RV_E_HOST: what failed, why, and what an administrator changes. */
+int rv_hostprobe_policy(const struct rv_policy *policy, struct rv_error *err);
+
+/* A line {"name","ok","why","remedy"} a facility and a profile.  *good: linux/1 holds. */
+int rv_hostprobe_add_json(struct rv_buffer *out, bool *good, struct rv_error *err);
+
+#endif

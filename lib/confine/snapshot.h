@@ -1,0 +1,72 @@
+/*
+ * A snapshot: named bytes, held in memory, read once.  Digest and slot come from the same bytes.
+ *
+ * Paths are relative, of A-Z a-z 0-9 . _ - in at most 16 segments and 256 characters, none of them "." or
+ * "..".  No two paths, nor two directories on the way, are the same but for case; no file is also a directory.
+ * At most 4,096 files and 64 MiB.  Empty directories and modes are no part of it; links, devices and the
+ * like are refused and never followed (seed, "snapshotDigest"; contract, section 7).
+ *
+ * The digest is `sha256:` over "sf-confined-snapshot/1\n" and a line "path\tsize\tsha256hex\n" a file, in the
+ * order of paths.
+ */
+#ifndef RV_CONFINE_SNAPSHOT_H
+#define RV_CONFINE_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/base/buffer.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/confine/limits.h"
+#include "lib/digest/digest.h"
+
+#define RV_DIGEST_TEXT 72 /* "sha256:", 64 digits, a NUL */
+
+struct rv_snapshot_file {
+	char path[RV_SNAPSHOT_PATH_MAX + 1];
+	char *content; /* owned; NULL where size is 0 */
+	size_t size;
+	char sha256[RV_SHA256_HEX];
+};
+
+struct rv_snapshot {
+	struct rv_snapshot_file *files; /* in the order of paths once sealed */
+	size_t count, room;
+	size_t bytes;
+	char digest[RV_DIGEST_TEXT]; /* "" until sealed */
+};
+
+#define RV_SNAPSHOT_INIT { .files = NULL, .count = 0, .room = 0, .bytes = 0, .digest = "" }
+
+void rv_snapshot_release(struct rv_snapshot *snapshot);
+
+/* All refusals are RV_E_REQUEST and name the path, escaped. */
+
+/* Take a file: the buffer's bytes change hands. */
+int rv_snapshot_add(struct rv_snapshot *snapshot, struct rv_span path, struct rv_buffer *content, struct rv_error *err);
+/* No more files: order, duplicates, clashes, digests. */
+int rv_snapshot_seal(struct rv_snapshot *snapshot, struct rv_error *err);
+
+/* A directory, or an archive of any kind that libarchive reads by itself; sealed.  The name itself must not be
+ * a link.  RV_E_IO where it cannot be read. */
+int rv_snapshot_read(struct rv_snapshot *snapshot, const char *path, struct rv_error *err);
+/* The same, where it is said which of the two it is. */
+int rv_snapshot_read_kind(struct rv_snapshot *snapshot, const char *path, bool directory, struct rv_error *err);
+
+/* NULL where no file has this path. */
+const struct rv_snapshot_file *rv_snapshot_find(const struct rv_snapshot *snapshot, const char *path);
+
+/* {"digest","files":[{"path","size","sha256"}]} */
+void rv_snapshot_add_json(const struct rv_snapshot *snapshot, struct rv_buffer *out);
+
+/* Is this text "sha256:" and 64 lowercase digits? */
+bool rv_digest_is_valid(struct rv_span text);
+
+/* For the readers: may another file of this size come?  And is this a path that a snapshot can hold? */
+int rv_snapshot_check_room(const struct rv_snapshot *snapshot, size_t size, struct rv_error *err);
+int rv_snapshot_check_path(struct rv_span path, struct rv_error *err);
+int rv_snapshot_read_directory(struct rv_snapshot *snapshot, int fd, struct rv_error *err);
+int rv_snapshot_read_archive(struct rv_snapshot *snapshot, int fd, struct rv_error *err);
+
+#endif
