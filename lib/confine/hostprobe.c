@@ -21,7 +21,7 @@ static const char user_remedy[] =
 static const char mount_remedy[] =
 	"allow mounts in a user namespace: an AppArmor profile with userns (Ubuntu), or a container with its own";
 static const char landlock_remedy[] = "a kernel with CONFIG_SECURITY_LANDLOCK, and landlock in its lsm= list";
-static const char seccomp_remedy[] = "a kernel with CONFIG_SECCOMP_FILTER";
+static const char calls_remedy[] = "a kernel with CONFIG_SECCOMP_FILTER";
 
 static const char *remedy_for(int step)
 {
@@ -35,7 +35,7 @@ static const char *remedy_for(int step)
 	case RV_BOUNDARY_LANDLOCK:
 		return landlock_remedy;
 	case RV_BOUNDARY_SECCOMP:
-		return seccomp_remedy;
+		return calls_remedy;
 	default:
 		return "see rv-confine-profile(7)";
 	}
