@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "lib/cli/cli.h"
+#include "lib/executor/describe.h"
 #include "lib/executor/once.h"
+#include "lib/executor/probe.h"
 #include "lib/executor/stream.h"
 #include "lib/json/json.h"
 
@@ -16,6 +18,9 @@ struct options {
 	struct rv_strings set_env;
 	int durability;
 	int phases;
+	int keep;
+	bool describe;
+	bool probe;
 	bool json;
 	bool stream;
 	bool unordered;
@@ -51,6 +56,7 @@ static const struct rv_option options[] = {
 	{ "max-processes", 0, RV_OPT_INTEGER, AT(once.service.limits.processes), RV_UNSEEN, "N", "processes of the whole tree at once, by a cgroup", 1, 4194304, NULL },
 	{ "cgroup", 0, RV_OPT_STRING, AT(once.service.limits.cgroup), RV_UNSEEN, "DIR", "a delegated cgroup v2 directory (root: cgroup v1)", 0, 0, NULL },
 	{ "workdir-base", 0, RV_OPT_STRING, AT(once.service.workdir_base), RV_UNSEEN, "DIR", "where workdirs are made ($TMPDIR or /tmp)", 0, 0, NULL },
+	{ "keep-workdir", 0, RV_OPT_CHOICE, AT(keep), RV_UNSEEN, NULL, "which workdirs stay, for a look (never)", 0, 0, "never|on-error" },
 	{ "allow-env", 0, RV_OPT_LIST, AT(allow_env), RV_UNSEEN, "NAME", "let the tool see this variable; repeatable", 0, 0, NULL },
 	{ "setenv", 0, RV_OPT_LIST, AT(set_env), RV_UNSEEN, "NAME=VALUE", "set a variable for the tool; repeatable", 0, 0, NULL },
 	{ "credentials", 0, RV_OPT_STRING, AT(once.service.credentials), RV_UNSEEN, "'PROGRAM ...'", "mint the tool's credentials with this program, for each call", 0, 0, NULL },
@@ -69,6 +75,8 @@ static const struct rv_option options[] = {
 	{ "stream", 0, RV_OPT_FLAG, AT(stream), RV_UNSEEN, NULL, "answer request lines from standard input, one reply line each", 0, 0, NULL },
 	{ "jobs", 'j', RV_OPT_INTEGER, AT(jobs), RV_UNSEEN, "N", "dispatches at once, with --stream (1)", 1, 1024, NULL },
 	{ "unordered", 0, RV_OPT_FLAG, AT(unordered), RV_UNSEEN, NULL, "replies as they come, with --stream", 0, 0, NULL },
+	{ "describe", 0, RV_OPT_FLAG, AT(describe), RV_UNSEEN, NULL, "say what an executor with these options is, and run nothing", 0, 0, NULL },
+	{ "probe", 0, RV_OPT_FLAG, AT(probe), RV_UNSEEN, NULL, "say what this host lets rv-exec do, found by doing it", 0, 0, NULL },
 	{ "json", 0, RV_OPT_FLAG, AT(json), RV_UNSEEN, NULL, "print the whole reply as one JSON line", 0, 0, NULL },
 };
 
@@ -76,6 +84,8 @@ static const char *const usage[] = {
 	"[options] --tool NAME [--args JSON | --args-file FILE] -- COMMAND [ARG...]",
 	"[options] --manifest FILE --tool NAME [--args JSON | --args-file FILE]",
 	"--stream [--jobs N] [--unordered] [options] [-- COMMAND [ARG...]]",
+	"--describe [options]",
+	"--probe [--cgroup DIR]",
 	NULL,
 };
 
@@ -140,6 +150,8 @@ static int report(const struct options *values, const struct rv_once_result *res
 	int status = RV_EXIT_DONE;
 
 	print(values, result);
+	if (result->kept.len > 0)
+		rv_cli_say("the workdir is kept: %.*s", (int)result->kept.len, result->kept.data);
 	if (result->warning.code != RV_E_NONE)
 		rv_cli_say_error(&result->warning);
 	if (result->error.code != RV_E_NONE) {
@@ -222,6 +234,52 @@ static int run_once(const struct options *values)
 	return status;
 }
 
+static int run_describe(const struct options *values)
+{
+	struct rv_buffer out = RV_BUFFER_INIT;
+	struct rv_error err = RV_ERROR_INIT;
+	int status = RV_EXIT_DONE;
+
+	if (rv_service_check(&values->once.service, values->once.argv, &err) != 0)
+		return rv_cli_usage("%s", err.message);
+	if (rv_describe(&out, &values->once.service, values->once.argv, &err) != 0)
+		status = rv_cli_fail(&err);
+	else
+		(void)rv_cli_write(out.data, out.len);
+	rv_buffer_release(&out);
+	return rv_cli_end(status);
+}
+
+static int run_probe(const struct options *values)
+{
+	struct rv_buffer out = RV_BUFFER_INIT;
+	struct rv_error err = RV_ERROR_INIT;
+	bool holds = false;
+	int status;
+
+	if (rv_probe_all(&out, values->once.service.limits.cgroup, &holds, &err) != 0) {
+		status = rv_cli_fail(&err);
+	} else {
+		(void)rv_cli_write(out.data, out.len);
+		status = holds ? RV_EXIT_DONE : RV_EXIT_NEEDS_SOMEONE;
+	}
+	rv_buffer_release(&out);
+	return rv_cli_end(status);
+}
+
+static int run_wrong(const struct options *values)
+{
+	(void)values;
+	return rv_cli_usage("--stream, --describe and --probe are one too many");
+}
+
+static int (*choose(const struct options *values))(const struct options *)
+{
+	if (values->stream + values->describe + values->probe > 1)
+		return run_wrong;
+	return values->stream ? run_stream : values->describe ? run_describe : values->probe ? run_probe : run_once;
+}
+
 int main(int argc, char **argv)
 {
 	struct options values = { .once.service = {
@@ -238,6 +296,7 @@ int main(int argc, char **argv)
 	values.once.argv = argv + operand;
 	values.once.service.allow_env = terminated(&values.allow_env);
 	values.once.service.set_env = terminated(&values.set_env);
+	values.once.service.keep_on_error = values.keep == 1;
 	values.once.service.power = values.durability == 1;
 	values.once.service.outcomes_only = values.phases == 1;
 	values.once.coordinates = values.agent_seq_given || values.ordinal_given;
@@ -245,7 +304,7 @@ int main(int argc, char **argv)
 		(void)rv_error_nomem(&err);
 		return rv_cli_fail(&err);
 	}
-	status = values.stream ? run_stream(&values) : run_once(&values);
+	status = choose(&values)(&values);
 	rv_strings_release(&values.allow_env);
 	rv_strings_release(&values.set_env);
 	return status;

@@ -89,6 +89,10 @@ static void settle(struct rv_dispatch *dispatch)
 	dispatch->outcome = code == RV_E_NONE ? "ok" : code == RV_E_TIMEOUT ? "timeout" : "error";
 	rv_environment_release(&dispatch->environment);
 	rv_attempt_unlimit(dispatch);
+	if (code != RV_E_NONE && dispatch->ran && dispatch->has_workdir && dispatch->executor->keep_on_error) {
+		dispatch->has_workdir = false;
+		dispatch->kept = true;
+	}
 	remove_workdir(dispatch);
 	queue(dispatch, RV_STAGE_OUTCOME, &row, rv_attempt_outcome(dispatch, &row, &err), &err);
 }
@@ -179,7 +183,7 @@ static int start_tool(struct rv_dispatch *dispatch, struct rv_error *err)
 		.grace_ms = executor->grace_ms,
 		.max_output = executor->max_output,
 		.stderr_fd = executor->stderr_fd,
-		.discard = true,
+		.discard = !executor->keep_on_error,
 	};
 	int result = -1;
 

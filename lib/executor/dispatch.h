@@ -53,6 +53,9 @@ struct rv_executor {
 	const char *sandbox;      /* in rows and replies: "none" */
 	const struct rv_isolation *isolation;
 	const void *isolation_data; /* the isolation's own */
+	const char *flavor;       /* for --describe: "process" */
+	const char *network;      /* "host", "none" */
+	bool read_only_root;
 	bool require_containment; /* only a PID namespace of ours will do */
 	const char *workdir_base; /* absolute */
 	int64_t grace_ms;
@@ -69,6 +72,7 @@ struct rv_executor {
 	struct rv_batch *batch;   /* the rows' way out */
 	struct rv_ledger *ledger; /* where they go to a file, which then has the liveness locks, too; or NULL */
 	struct rv_writer writer;  /* this process, for its intents */
+	bool keep_on_error;       /* the workdir of a tool that failed stays */
 	bool outcomes_only;       /* --ledger-phases one */
 	const char *refuse_orphan; /* the ledger's path where an open orphan of the key refuses, or NULL */
 	int64_t ledger_wait_ms;
@@ -137,6 +141,7 @@ struct rv_dispatch {
 	const char *limit;            /* that the tool's processes ran into: "memory" "cpu" "processes"; NULL */
 	int64_t peak_bytes;           /* of the tree's memory; -1: not known */
 	bool ran;                     /* the tool was started */
+	bool kept;                    /* the workdir stays, for people */
 	struct rv_error warning;      /* said, and changes no result: a workdir that stays */
 };
 

@@ -253,6 +253,8 @@ static void take_result(const struct session *session, struct rv_once_result *re
 	result->exit_code = dispatch->exit_code;
 	result->survivors = dispatch->survivors;
 	rv_reply_add(&result->reply, dispatch);
+	if (dispatch->kept)
+		rv_buffer_add_string(&result->kept, dispatch->workdir.data);
 	if (dispatch->error.code == RV_E_NONE) {
 		rv_buffer_add(&result->result, dispatch->result.data, dispatch->result.len);
 		rv_buffer_add_byte(&result->result, '\n');
@@ -287,4 +289,5 @@ void rv_once_release(struct rv_once_result *result)
 {
 	rv_buffer_release(&result->result);
 	rv_buffer_release(&result->reply);
+	rv_buffer_release(&result->kept);
 }

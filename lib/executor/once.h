@@ -39,6 +39,7 @@ struct rv_once_result {
 	struct rv_error warning;  /* said, and changes no result */
 	struct rv_buffer result;  /* the result's JSON and a newline; empty unless ok */
 	struct rv_buffer reply;   /* the reply line, always */
+	struct rv_buffer kept;    /* the path of a workdir that stays; empty: none */
 	bool attempted;           /* an intent stood, or would have: there is an outcome */
 	int exit_code;            /* the tool's own, -1: none */
 	int survivors;            /* of an attempt; -1: not known */

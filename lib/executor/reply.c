@@ -85,6 +85,8 @@ static void add_end(struct rv_buffer *out, const struct rv_dispatch *dispatch)
 		rv_json_member_null(out, "survivors");
 	rv_json_member_string(out, "containment", rv_isolation_containment(dispatch));
 	rv_json_member_string(out, "sandbox", dispatch->executor->sandbox);
+	if (dispatch->kept)
+		rv_json_member_string(out, "keptWorkdir", dispatch->workdir.data);
 	rv_json_add_name(out, "resources");
 	rv_buffer_add_byte(out, '{');
 	rv_json_member_int(out, "userMs", dispatch->user_ms);

@@ -305,6 +305,8 @@ static int register_tags(struct rv_service *service, struct rv_error *err)
 	if (plain == NULL)
 		return -1;
 	plain->sandbox = "none";
+	plain->flavor = "process";
+	plain->network = "host";
 	plain->isolation = &rv_isolation_none;
 	return 0;
 }
@@ -317,6 +319,7 @@ int rv_service_open(struct rv_service *service, char *const *command, struct rv_
 	executor->require_containment = options->require_containment;
 	executor->grace_ms = options->grace_ms;
 	executor->max_output = options->max_output;
+	executor->keep_on_error = options->keep_on_error;
 	executor->allow_env = options->allow_env;
 	executor->set_env = options->set_env;
 	executor->credentials_timeout_ms = options->credentials_timeout_ms;

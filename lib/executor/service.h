@@ -32,6 +32,7 @@ struct rv_service_options {
 	int64_t grace_ms;
 	uint64_t max_output;
 	const char *workdir_base;
+	bool keep_on_error;           /* the workdir of a tool that failed */
 	struct rv_limits limits;
 	const char *manifest;         /* what may run */
 	const char *approvals;        /* and by whose leave */

@@ -64,6 +64,14 @@ static void refuse(struct stream *stream, struct entry *entry, const struct rv_e
 	count_failure(stream, err);
 }
 
+static void say_kept(const struct stream *stream, const struct rv_dispatch *dispatch)
+{
+	struct rv_error text = RV_ERROR_INIT;
+
+	(void)rv_error_set(&text, RV_E_NONE, 0, "the workdir is kept: %s", dispatch->workdir.data);
+	stream->options->say(text.message);
+}
+
 static void answer(struct stream *stream, struct entry *entry)
 {
 	const struct rv_dispatch *dispatch = &entry->dispatch;
@@ -75,6 +83,8 @@ static void answer(struct stream *stream, struct entry *entry)
 		count_failure(stream, &dispatch->error);
 	if (dispatch->intended && dispatch->ran && dispatch->survivors != 0)
 		stream->result->failed = true;
+	if (dispatch->kept)
+		say_kept(stream, dispatch);
 	if (dispatch->warning.code != RV_E_NONE)
 		stream->options->say(dispatch->warning.message);
 }
