@@ -16,6 +16,7 @@ setup() {
 	done
 	[ -s root/usr/share/man/man5/rv-ledger.5 ]
 	[ -s root/usr/share/man/man7/rv.7 ]
+	[ -s root/usr/share/man/man7/rv-reconcile.7 ]
 	root/usr/share/rv-tools/ledger-store --help >help.txt
 	make -s -C "$RV_BIN" DESTDIR="$PWD/root" prefix=/usr uninstall >uninstall.log 2>&1 || rv_die "$(cat uninstall.log)"
 	rv_equal '' "$(find root -type f)"

@@ -24,11 +24,12 @@ teardown() {
 	rm -rf "$PG_DIR"
 }
 
-# page_commands PAGE: a file command.N for each "$ " command of its EXAMPLES, and expect.N for the
-# output that the display shows after it, if it shows any.
+# page_commands PAGE [SECTION]: a file command.N for each "$ " command of its EXAMPLES, and expect.N for
+# the output that the display shows after it, if it shows any.  A command goes on while its quotes are open.
 page_commands() {
-	awk '
-		/^\.Sh/ { on = $0 == ".Sh EXAMPLES" }
+	awk -v section=".Sh ${2:-EXAMPLES}" '
+		function is_open(text) { return gsub(/\047/, "", text) % 2 }
+		/^\.Sh/ { on = $0 == section }
 		/^\.Bd/ { display = 1; current = 0 } # a display without a command shows no output
 		/^\.Ed/ { display = more = 0 }
 		!on || !display || /^\./ { next }
@@ -37,21 +38,28 @@ page_commands() {
 			current = ++n
 			sub(/^\$ /, "")
 			print >("command." n)
-			more = /(\\|\|)$/
+			quoted = is_open($0)
+			more = quoted || /(\\|\|)$/
 			next
 		}
-		n && more { print >("command." n); more = /(\\|\|)$/; next }
+		n && more {
+			print >("command." n)
+			quoted = (quoted + is_open($0)) % 2
+			more = quoted || /(\\|\|)$/
+			next
+		}
 		current && NF { print >("expect." n) }' "$1"
 }
 
-# Run them in order; each must succeed, and print what the page shows.
+# Run them in order; each must succeed, or end with the status of its "# exit N", and print what the page shows.
 run_commands() {
-	local n=1 status
+	local n=1 status want
 
 	while [ -e "command.$n" ]; do
 		status=0
+		want=$(sed -n 's/.* # exit \([0-9]*\)$/\1/p' "command.$n")
 		bash -o pipefail "command.$n" >"got.$n" 2>err || status=$?
-		[ "$status" -eq 0 ] || rv_die "exit $status: $(cat "command.$n" err)"
+		[ "$status" -eq "${want:-0}" ] || rv_die "exit $status: $(cat "command.$n" err)"
 		[ ! -e "expect.$n" ] || diff -u "expect.$n" "got.$n"
 		n=$((n + 1))
 	done
@@ -67,6 +75,23 @@ run_commands() {
 		[ "$(cat count)" -ge 2 ] || rv_die "man/$program.1 has $(cat count) examples"
 		rm -f invoices.run
 	done
+}
+
+@test "the night of rv-reconcile(7)" {
+	rv_need jq
+	load exec
+	load night
+	rm -f ./*
+	rv_night
+	page_commands "$RV_SRC/man/rv-reconcile.7" DESCRIPTION
+	[ "$(grep -c '^\$ ' "$RV_SRC/man/rv-reconcile.7")" -eq "$(find . -name 'command.*' | wc -l)" ]
+	cp command.* ..
+	run_commands
+	[ "$(cat count)" -ge 20 ]
+	# One who runs the call again without a look at the provider is refused.
+	night_killed after 3 1004
+	rv_fails 122 rv-exec --run invoices.run --agent-seq 0 --ordinal 3 --ledger effects.w1.jsonl --refuse-orphan \
+		--tool charge --args '{"invoice":1004}' -- ./charge 2>err
 }
 
 @test "each example of rv-ledger(5), with a PostgreSQL" {
