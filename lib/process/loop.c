@@ -5,6 +5,9 @@
 
 #include "lib/base/clock.h"
 
+/* What is ready together is told together: the rows of a turn share one write and one sync. */
+#define EVENTS_MAX 256
+
 int rv_loop_init(struct rv_loop *loop, struct rv_error *err)
 {
 	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -39,8 +42,8 @@ void rv_loop_remove(struct rv_loop *loop, struct rv_watch *watch)
 
 int rv_loop_turn(struct rv_loop *loop, int64_t deadline_ms, struct rv_error *err)
 {
-	struct epoll_event events[16];
-	int n = epoll_wait(loop->epoll, events, 16, rv_clock_left_ms(deadline_ms));
+	struct epoll_event events[EVENTS_MAX];
+	int n = epoll_wait(loop->epoll, events, EVENTS_MAX, rv_clock_left_ms(deadline_ms));
 
 	if (n < 0)
 		return errno == EINTR ? 0 : rv_error_set(err, RV_E_IO, errno, "epoll_wait");
