@@ -168,11 +168,12 @@ static int take_ids(const struct rv_boundary *boundary)
 {
 	const struct rv_instance *instance = &boundary->instance;
 
-	if (setgroups(0, NULL) != 0 && errno != EPERM) /* an ordinary user's cannot be let go: setgroups is denied */
+	/* The calls themselves: the library's would wait for the host's other threads, which this copy does not have. */
+	if (syscall(SYS_setgroups, 0, NULL) != 0 && errno != EPERM) /* an ordinary user's: setgroups is denied */
 		return -1;
-	if (setresgid(instance->gid, instance->gid, instance->gid) != 0)
+	if (syscall(SYS_setresgid, instance->gid, instance->gid, instance->gid) != 0)
 		return -1;
-	return setresuid(instance->uid, instance->uid, instance->uid);
+	return (int)syscall(SYS_setresuid, instance->uid, instance->uid, instance->uid);
 }
 
 static int mount_sources(struct rv_behind *run, int root, const struct rv_mount *mount)
@@ -274,7 +275,7 @@ static int run_init(struct rv_behind *run)
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
 		return rv_behind_refuse(run, RV_BOUNDARY_GUARD);
-	program = fork();
+	program = (pid_t)syscall(SYS_clone, (unsigned long)SIGCHLD, NULL, NULL, NULL, 0UL); /* fork(3) takes locks of other threads */
 	if (program < 0)
 		return rv_behind_refuse(run, RV_BOUNDARY_FORK);
 	if (program == 0)

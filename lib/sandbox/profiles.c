@@ -30,7 +30,7 @@ static const struct rv_mount linux_mounts[] = { LINUX_MOUNTS };
 
 static const struct rv_mount linux_proc_mounts[] = {
 	LINUX_MOUNTS,
-	{ RV_MOUNT_PROC, "proc", "subset=pid", "/proc", SNAPSHOT, RV_FS_READ },
+	{ RV_MOUNT_PROC, "proc", "subset=pid,hidepid=ptraceable", "/proc", SNAPSHOT, RV_FS_READ },
 };
 
 /* No mounts without namespaces: the paths that Landlock leaves. */

@@ -4,6 +4,7 @@
  *
  *     probe [KEY=VALUE...] [NAME...]     run these (all without a name)
  *     probe --list                       the names
+ *     probe PATH [KEY=VALUE...] [NAME...]  the same: rv-confine gives a runtime its entry first
  *
  * prints `NAME denied ERRNO`, `NAME killed SIGNAL`, `NAME allowed`, or `NAME unasked` where what it needs was not
  * given.  An attempt is made in a child of its own where one can be forked.  "Allowed" means that the attempt had
@@ -138,6 +139,8 @@ int main(int argc, char **argv)
 		return argc > 2 && strcmp(argv[2], "euid") == 0 ? (geteuid() == 0 ? 0 : EPERM) : 0;
 	if (argc > 1 && strcmp(argv[1], "--list") == 0)
 		return each(argc, argv, argc, list) > 0 ? 0 : 5;
+	if (argc > 1 && argv[1][0] == '/')
+		first++;
 	while (first < argc && take_key(argv[first]))
 		first++;
 	if (probe_value[KEY_AT] == NULL)

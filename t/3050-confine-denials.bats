@@ -1,0 +1,109 @@
+# rv-confine: what the boundary denies.  Each probe is run without it first, and counts only where it succeeds there.
+load helper
+load confine
+
+PROBE=$RV_BIN/t/probes/probe
+
+setup() {
+	mkdir -p prog in root outside shelf
+	chmod 700 root
+	echo secret >shelf/secret
+	ln -s "$PWD/shelf" way
+	cp "$PROBE" prog/elf
+	echo >prog/entry
+	chmod 755 prog/elf
+	# Something that listens in every way, until the test ends.
+	/usr/bin/python3 -Ic '
+import os, socket, sys, time
+t = socket.socket(); t.bind(("127.0.0.1", 0)); t.listen(64); port = t.getsockname()[1]
+keep = [t]
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind(("127.0.0.1", port)); keep.append(u)
+try:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        s = socket.socket(socket.AF_INET6, kind); s.bind(("::1", port)); keep.append(s)
+        if kind == socket.SOCK_STREAM: s.listen(64)
+except OSError:
+    pass
+for name in ("unix", "\0rv-probe-%d" % port):
+    s = socket.socket(socket.AF_UNIX); s.bind(name); s.listen(64); keep.append(s)
+open("port.new", "w").write(str(port)); os.rename("port.new", "port")
+time.sleep(120)' 3>&- &
+	server=$!
+	sleep 120 3>&- &
+	victim=$!
+	rv_until test -e port
+	keys=("secret=$PWD/shelf/secret" "alias=$PWD/way/secret" "dir=$PWD/outside" "pid=$victim" "port=$(cat port)" "unix=$PWD/unix"
+		"abstract=rv-probe-$(cat port)")
+}
+
+teardown() {
+	kill "$server" "$victim" 2>/dev/null || :
+}
+
+# inside PROFILE SNAPSHOT KEY=VALUE... -- NAME...: "NAME VERDICT" of each into ./inside.  A probe that ends the program is
+# killed, and the rest goes on behind it.
+inside() {
+	local profile=$1 names keys=("${@:2}") i
+	mapfile -t names
+
+	: >inside
+	while [ ${#names[@]} -gt 0 ]; do
+		confine --runtime "$PROBE" --entry entry --profile "$profile" --timeout 60s --max-descriptors 128 \
+			-- "${keys[@]}" "${names[@]}" >result 2>stderr || { cat stderr result >&2; return 1; }
+		holds "$GOOD" || return
+		jq -r .process.stdoutBase64 result | base64 -d >part
+		cat part >>inside
+		i=$(wc -l <part)
+		[ "$i" -lt ${#names[@]} ] || break
+		printf '%s killed %s\n' "${names[i]}" "$(jq -c .process.exit result)" >>inside
+		names=("${names[@]:i+1}")
+	done
+}
+
+# denied PROFILE AT SNAPSHOT LEAST: everything that succeeds without is denied with.
+denied() {
+	local at=$2
+
+	"$PROBE" "${keys[@]}" "at=$PWD/outside" "snapshot=$PWD/prog/elf" >control 2>/dev/null || return
+	awk '$2 == "allowed" { print $1 }' control | sort >wanted
+	"$PROBE" --list >order
+	grep -xF -f wanted order | grep -vxF -f <(printf '%s\n' "${@:5}") >names
+	[ "$(wc -l <names)" -ge "$4" ] || rv_die "only $(wc -l <names) probes succeed without the boundary" || return
+	inside "$1" "${keys[@]}" "at=$at" "snapshot=$3" <names || return
+	rv_equal "$(wc -l <names)" "$(wc -l <inside)" 'probes answered' || return
+	grep -v ' denied \| killed ' inside >open || :
+	rv_equal '' "$(cat open)" "not denied by $1 at $at"
+}
+
+# ioctl is ENOTTY for all but five requests: on what is no terminal that looks like none at all.
+TERMINALS='terminal.tiocsti terminal.tiocsti-high terminal.tioclinux'
+
+@test "linux/1: everything that succeeds without it is denied" {
+	denied linux/1 /home /program/elf 100 $TERMINALS
+}
+
+@test "linux/1+proc: the same" {
+	denied linux/1+proc /tmp /program/elf 100 $TERMINALS
+}
+
+@test "landlock/1: the same, but for what a Landlock profile cannot hide" {
+	denied landlock/1 "$PWD/outside" "$PWD/root/slot-0/program/elf" 80 $TERMINALS read.o-path read.access read.stat read.statx \
+		read.chdir map.exec map.mprotect-exec process.getsid
+}
+
+@test "writes are refused everywhere inside: the snapshots, home, tmp, the root, the runtime's own directories" {
+	"$PROBE" "${keys[@]}" "at=$PWD/outside" | awk '$2 == "allowed" { print $1 }' >wanted
+	grep -E '^(write|create|change)[.]' wanted >names || :
+	[ "$(wc -l <names)" -ge 5 ]
+	for at in /program /input /home /tmp / /dev/shm; do
+		inside linux/1 "${keys[@]}" "at=$at" <names
+		rv_fails 1 grep ' allowed' inside
+	done
+}
+
+@test "what a program needs is there: the battery's own control inside" {
+	cat >prog/main.sh <<<'[ -r /input/x ] && read -r l </input/x && echo "$l"; cd /program && [ -r entry ]; echo $?'
+	echo data >in/x
+	confine --runtime "$SH" --entry main.sh >result 2>stderr
+	holds "$GOOD" 'out == b"data\n0\n"'
+}
