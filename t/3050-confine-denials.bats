@@ -88,7 +88,7 @@ TERMINALS='terminal.tiocsti terminal.tiocsti-high terminal.tioclinux'
 
 @test "landlock/1: the same, but for what a Landlock profile cannot hide" {
 	denied landlock/1 "$PWD/outside" "$PWD/root/slot-0/program/elf" 80 $TERMINALS read.o-path read.access read.stat read.statx \
-		read.chdir map.exec map.mprotect-exec process.getsid
+		read.chdir map.exec map.mprotect-exec process.getsid privilege.bounding
 }
 
 @test "writes are refused everywhere inside: the snapshots, home, tmp, the root, the runtime's own directories" {

@@ -28,6 +28,9 @@ unsupported() {
 
 @test "user namespaces forbidden (max_user_namespaces 0): linux/1 is unsupported, landlock/1 runs" {
 	rv_need userns
+	mkdir bin # the launcher must belong to the caller also in the namespace of this test
+	cp "$RV_BIN/rv-confine" bin/
+	PATH=$PWD/bin:$PATH
 	forbid=(unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"' -)
 	"${forbid[@]}" true || skip "the limit cannot be set in here"
 	unsupported linux/1 "${forbid[@]}"
