@@ -16,6 +16,9 @@ struct options {
 	struct rv_once once;
 	struct rv_strings allow_env;
 	struct rv_strings set_env;
+	struct rv_strings ro;
+	struct rv_strings rw;
+	int sandbox;
 	int durability;
 	int phases;
 	int keep;
@@ -65,6 +68,10 @@ static const struct rv_option options[] = {
 	{ "approvals", 0, RV_OPT_STRING, AT(once.service.approvals), RV_UNSEEN, "FILE", "what authorises the tools that need an approval", 0, 0, NULL },
 	{ "tool-stderr", 0, RV_OPT_STRING, AT(once.service.tool_stderr), RV_UNSEEN, "tail|inherit|FILE", "keep its end for messages, pass it on, or append it to FILE", 0, 0, NULL },
 	{ "require-containment", 0, RV_OPT_FLAG, AT(once.service.require_containment), RV_UNSEEN, NULL, "refuse to run where no PID namespace can be had", 0, 0, NULL },
+	{ "sandbox", 0, RV_OPT_CHOICE, AT(sandbox), RV_UNSEEN, NULL, "what a tool runs in (none)", 0, 0, "none|kernel" },
+	{ "net", 0, RV_OPT_FLAG, AT(once.service.net), RV_UNSEEN, NULL, "leave the sandbox the host's network", 0, 0, NULL },
+	{ "ro", 0, RV_OPT_LIST, AT(ro), RV_UNSEEN, "PATH", "show PATH in the sandbox, read-only; repeatable", 0, 0, NULL },
+	{ "rw", 0, RV_OPT_LIST, AT(rw), RV_UNSEEN, "PATH", "show PATH in the sandbox, writable; repeatable", 0, 0, NULL },
 	{ "ledger", 0, RV_OPT_STRING, AT(once.service.ledger), RV_UNSEEN, "FILE", "write an intent before the effect and an outcome after it", 0, 0, NULL },
 	{ "ledger-exec", 0, RV_OPT_STRING, AT(once.service.ledger_exec), RV_UNSEEN, "'PROGRAM ...'", "give the rows to this program instead, which answers each with ok", 0, 0, NULL },
 	{ "ledger-phases", 0, RV_OPT_CHOICE, AT(phases), RV_UNSEEN, NULL, "both rows, or outcomes alone (two)", 0, 0, "two|one" },
@@ -297,15 +304,21 @@ int main(int argc, char **argv)
 	values.once.service.allow_env = terminated(&values.allow_env);
 	values.once.service.set_env = terminated(&values.set_env);
 	values.once.service.keep_on_error = values.keep == 1;
+	values.once.service.ro = terminated(&values.ro);
+	values.once.service.rw = terminated(&values.rw);
+	values.once.service.kernel = values.sandbox == 1;
 	values.once.service.power = values.durability == 1;
 	values.once.service.outcomes_only = values.phases == 1;
 	values.once.coordinates = values.agent_seq_given || values.ordinal_given;
-	if (values.once.service.allow_env == NULL || values.once.service.set_env == NULL) {
+	if (values.once.service.allow_env == NULL || values.once.service.set_env == NULL ||
+	    values.once.service.ro == NULL || values.once.service.rw == NULL) {
 		(void)rv_error_nomem(&err);
 		return rv_cli_fail(&err);
 	}
 	status = choose(&values)(&values);
 	rv_strings_release(&values.allow_env);
 	rv_strings_release(&values.set_env);
+	rv_strings_release(&values.ro);
+	rv_strings_release(&values.rw);
 	return status;
 }

@@ -127,7 +127,8 @@ int rv_admit_tool(const struct rv_run_result *run, const struct rv_executor *exe
 				    run->step == RV_START_FORK  ? "fork"
 				    : run->step == RV_START_LIMITS ? "limits"
 				    : run->step == RV_START_CWD ? "workdir"
-								: "set-up");
+				    : run->step == RV_START_ENCLOSE ? "sandbox"
+								    : "set-up");
 	if (check_reason(run, call->timeout_ms, executor->max_output, err) != 0)
 		return -1;
 	if (run->lost || run->signal_number != 0 || run->exit_code != 0)

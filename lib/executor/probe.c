@@ -19,6 +19,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/text.h"
 #include "lib/executor/command.h"
+#include "lib/executor/enclose.h"
 #include "lib/json/write.h"
 #include "lib/process/cgroup.h"
 #include "lib/process/coprocess.h"
@@ -173,6 +174,28 @@ static void find_default(const char *cgroup, struct rv_finding *finding)
 	rv_slot_stop(&slot, 1000);
 }
 
+/* All of it: a slot whose tools would be enclosed. */
+static void find_kernel(const char *cgroup, struct rv_finding *finding)
+{
+	struct rv_slots all = { .first = NULL };
+	struct rv_slot slot;
+	struct rv_enclose enclose;
+	struct rv_error why = RV_ERROR_INIT;
+	struct rv_error err = RV_ERROR_INIT;
+
+	(void)cgroup;
+	finding->ok = rv_enclose_open(&enclose, &all, NULL, NULL, false, "/tmp", &err) == 0 &&
+		      rv_slot_start(&slot, &all, RV_CONTAIN_NAMESPACE, &why, &err) == 0;
+	if (finding->ok) {
+		rv_slot_stop(&slot, 1000);
+		(void)snprintf(finding->why, sizeof finding->why, "Landlock ABI %d", rv_landlock_abi());
+	} else {
+		(void)snprintf(finding->why, sizeof finding->why, "%.500s", err.message);
+		finding->remedy = REMEDY_USERNS ", a /proc without anything mounted over its parts, and landlock among lsm=";
+	}
+	rv_enclose_release(&enclose);
+}
+
 static void try_groups(struct rv_finding *finding, const char *dir)
 {
 	struct rv_cgroups groups;
@@ -298,6 +321,7 @@ const struct rv_facility rv_facilities[] = {
 	{ "cgroup-v2", find_groups },
 	{ "landlock", find_landlock },
 	{ "seccomp", find_seccomp },
+	{ "sandbox-kernel", find_kernel },
 	{ "bwrap", find_bwrap },
 	{ "firejail", find_firejail },
 	{ "podman", find_podman },

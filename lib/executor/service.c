@@ -31,6 +31,8 @@ int rv_service_check(const struct rv_service_options *options, char *const *comm
 		return rv_error_set(err, RV_E_USAGE, 0, "--timeout is zero");
 	if (options->limits.cpu_ms == 0 || options->limits.data == 0 || options->limits.memory == 0)
 		return rv_error_set(err, RV_E_USAGE, 0, "a limit is zero");
+	if (!options->kernel && (options->net || options->ro[0] != NULL || options->rw[0] != NULL))
+		return rv_error_set(err, RV_E_USAGE, 0, "--net, --ro and --rw need --sandbox kernel");
 	if (options->approvals != NULL && options->manifest == NULL)
 		return rv_error_set(err, RV_E_USAGE, 0, "--approvals needs --manifest, which says what needs an approval");
 	if (options->manifest != NULL && command[0] != NULL)
@@ -103,6 +105,35 @@ int rv_service_renew(struct rv_service *service, struct rv_job *job, struct rv_s
 	return 0;
 }
 
+/* Rows name the workdir absolutely: whoever reads them stands elsewhere. */
+static int find_base(struct rv_service *service, struct rv_error *err)
+{
+	const char *base = service->options->workdir_base;
+	struct stat info;
+
+	if (base == NULL)
+		base = getenv("TMPDIR");
+	if (base == NULL || base[0] == '\0')
+		base = "/tmp";
+	service->workdir_base = realpath(base, NULL);
+	if (service->workdir_base == NULL || stat(service->workdir_base, &info) != 0)
+		return rv_error_set(err, RV_E_CONFIG, errno, "--workdir-base %s", base);
+	if (!S_ISDIR(info.st_mode))
+		return rv_error_set(err, RV_E_CONFIG, ENOTDIR, "--workdir-base %s", base);
+	service->executor.workdir_base = service->workdir_base;
+	return 0;
+}
+
+static int enclose(struct rv_service *service, struct rv_error *err)
+{
+	const struct rv_service_options *options = service->options;
+
+	if (!options->kernel)
+		return 0;
+	return rv_enclose_open(&service->enclose, &service->slots, options->ro, options->rw, options->net,
+			       service->workdir_base, err);
+}
+
 int rv_service_start(struct rv_service *service, const struct rv_service_options *options, size_t jobs,
 		     struct rv_error *err)
 {
@@ -115,6 +146,8 @@ int rv_service_start(struct rv_service *service, const struct rv_service_options
 	(void)signal(SIGPIPE, SIG_IGN); /* a tool that does not read its input is no reason to die */
 	(void)signal(SIGCHLD, SIG_DFL); /* ignored, children would be reaped behind our back */
 	rv_slice_shorten();
+	if (find_base(service, err) != 0 || enclose(service, err) != 0)
+		return -1;
 	service->jobs = calloc(jobs, sizeof *service->jobs);
 	if (service->jobs == NULL)
 		return rv_error_nomem(err);
@@ -171,6 +204,7 @@ void rv_service_release(struct rv_service *service)
 	rv_buffer_release(&service->credentials_path);
 	free(service->credentials);
 	free(service->workdir_base);
+	rv_enclose_release(&service->enclose);
 }
 
 /* ---- the executor ---- */
@@ -216,25 +250,6 @@ static int split_credentials(struct rv_service *service, struct rv_error *err)
 	}
 	service->executor.credentials = service->credentials;
 	service->executor.credentials_path = service->credentials_path.data;
-	return 0;
-}
-
-/* Rows name the workdir absolutely: whoever reads them stands elsewhere. */
-static int find_base(struct rv_service *service, struct rv_error *err)
-{
-	const char *base = service->options->workdir_base;
-	struct stat info;
-
-	if (base == NULL)
-		base = getenv("TMPDIR");
-	if (base == NULL || base[0] == '\0')
-		base = "/tmp";
-	service->workdir_base = realpath(base, NULL);
-	if (service->workdir_base == NULL || stat(service->workdir_base, &info) != 0)
-		return rv_error_set(err, RV_E_CONFIG, errno, "--workdir-base %s", base);
-	if (!S_ISDIR(info.st_mode))
-		return rv_error_set(err, RV_E_CONFIG, ENOTDIR, "--workdir-base %s", base);
-	service->executor.workdir_base = service->workdir_base;
 	return 0;
 }
 
@@ -304,10 +319,11 @@ static int register_tags(struct rv_service *service, struct rv_error *err)
 	service->registry.chosen = "subprocess";
 	if (plain == NULL)
 		return -1;
-	plain->sandbox = "none";
+	plain->sandbox = service->options->kernel ? "kernel" : "none";
 	plain->flavor = "process";
-	plain->network = "host";
-	plain->isolation = &rv_isolation_none;
+	plain->network = service->options->kernel && !service->options->net ? "none" : "host";
+	plain->isolation = service->options->kernel ? &rv_isolation_kernel : &rv_isolation_none;
+	plain->isolation_data = &service->enclose;
 	return 0;
 }
 
@@ -326,7 +342,7 @@ int rv_service_open(struct rv_service *service, char *const *command, struct rv_
 	executor->ledger_wait_ms = options->ledger_wait_ms;
 	executor->loop = &service->loop;
 	executor->batch = &service->batch;
-	if (find_base(service, err) != 0 || split_credentials(service, err) != 0 || open_stderr(service, err) != 0 ||
+	if (split_credentials(service, err) != 0 || open_stderr(service, err) != 0 ||
 	    open_the_approvals(service, err) != 0 || open_the_groups(service, err) != 0 ||
 	    rv_rules_open(&service->rules, options->manifest, options->timeout_ms, command, err) != 0 ||
 	    open_the_ledger(service, err) != 0)

@@ -14,6 +14,7 @@
 #include "lib/base/error.h"
 #include "lib/executor/batch.h"
 #include "lib/executor/dispatch.h"
+#include "lib/executor/enclose.h"
 #include "lib/executor/permit.h"
 #include "lib/executor/registry.h"
 #include "lib/executor/rules.h"
@@ -38,6 +39,10 @@ struct rv_service_options {
 	const char *approvals;        /* and by whose leave */
 	const char *tool_stderr;      /* "tail", "inherit" or a file */
 	bool require_containment;
+	bool kernel;                  /* --sandbox kernel */
+	bool net;
+	const char *const *ro;        /* NULL-terminated */
+	const char *const *rw;
 	const char *ledger;
 	const char *ledger_exec;      /* words by POSIX quoting */
 	bool power;
@@ -61,6 +66,7 @@ struct rv_job {
 struct rv_service {
 	const struct rv_service_options *options;
 	struct rv_slots slots;
+	struct rv_enclose enclose; /* where the tools are enclosed */
 	struct rv_job *jobs; /* owned */
 	size_t job_count;
 	struct rv_slot spares[RV_SPARE_SLOTS]; /* started while this process was dumpable */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/process/slot.h"
 
 #define STACK_SIZE ((size_t)64 * 1024) /* a few calls deep; freed as soon as the exec has happened */
 
@@ -84,6 +85,14 @@ static int to_cwd(struct rv_launch *launch)
 	return chdir(launch->cwd);
 }
 
+static int enclose(struct rv_launch *launch)
+{
+	if (launch->enclosure == NULL)
+		return 0;
+	launch->step = RV_START_ENCLOSE;
+	return launch->enclosure->enter(launch->enclosure->data, launch->cwd);
+}
+
 static int child_main(void *data)
 {
 	struct rv_launch *launch = data;
@@ -92,7 +101,7 @@ static int child_main(void *data)
 	launch->step = RV_START_SETUP;
 	if (set_up(launch) == 0) {
 		launch->step = RV_START_LIMITS;
-		if (set_limits(launch) == 0 && to_cwd(launch) == 0) {
+		if (set_limits(launch) == 0 && enclose(launch) == 0 && to_cwd(launch) == 0) {
 			(void)sigemptyset(&none);
 			(void)sigprocmask(SIG_SETMASK, &none, NULL); /* exec keeps it; the dispositions are the worker's */
 			launch->step = RV_START_OK; /* before the exec: behind it there is nobody to say so */

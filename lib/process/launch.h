@@ -14,6 +14,8 @@
 
 #include "lib/process/wire.h"
 
+struct rv_enclosure;
+
 struct rv_launch {
 	const char *path; /* what is executed; argv[0] may differ */
 	const char *cwd;
@@ -25,6 +27,7 @@ struct rv_launch {
 	int64_t cpu_seconds;  /* RLIMIT_CPU; 0: none */
 	uint64_t data_bytes;  /* RLIMIT_DATA; UINT64_MAX: none */
 	bool own_mounts; /* its own mount namespace, so that the slot's stays as it is */
+	const struct rv_enclosure *enclosure; /* lib/process/slot.h; NULL: none */
 	bool guarded_by_parent; /* PDEATHSIG: where no namespace does it */
 	/* filled in */
 	pid_t parent;

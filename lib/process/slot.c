@@ -61,7 +61,8 @@ static int start_with(struct rv_slot *slot, uint64_t namespaces, struct rv_error
 {
 	int ends[2];
 	struct rv_worker_setup setup = {
-		.namespaces = (namespaces & CLONE_NEWPID) != 0, .mounts = (namespaces & CLONE_NEWNS) != 0
+		.namespaces = (namespaces & CLONE_NEWPID) != 0, .mounts = (namespaces & CLONE_NEWNS) != 0,
+		.enclosure = namespaces != 0 ? slot->all->enclosure : NULL,
 	};
 	struct rv_spawn_plan plan = {
 		.namespaces = namespaces,
@@ -69,7 +70,7 @@ static int start_with(struct rv_slot *slot, uint64_t namespaces, struct rv_error
 		.child = rv_worker_main,
 		.data = &setup,
 	};
-	struct rv_wire_message hello;
+	struct rv_wire_message hello = { .op = 0 };
 	int spawned;
 
 	if (share_page(slot, err) != 0)
@@ -85,12 +86,15 @@ static int start_with(struct rv_slot *slot, uint64_t namespaces, struct rv_error
 	(void)close(ends[1]);
 	if (spawned == 0) {
 		if (await(slot->socket, HELLO_MS) > 0 && rv_wire_receive(slot->socket, &hello, NULL) == 1 &&
-		    hello.op == RV_WIRE_HELLO && (namespaces == 0 || hello.contained == 1)) {
+		    hello.op == RV_WIRE_HELLO && (namespaces == 0 || hello.contained == 1) && hello.step == RV_START_OK) {
 			slot->containment = namespaces != 0 ? RV_CONTAIN_NAMESPACE : RV_CONTAIN_SUBREAPER;
 			return 0;
 		}
 		(void)rv_child_kill(&slot->worker, LOST_MS, NULL);
-		(void)rv_error_set(err, RV_E_CONFIG, 0, "the slot worker did not come up");
+		if (hello.op == RV_WIRE_HELLO && hello.step != RV_START_OK)
+			(void)rv_error_set(err, RV_E_CONFIG, 0, "%.*s", (int)sizeof hello.path, hello.path);
+		else
+			(void)rv_error_set(err, RV_E_CONFIG, 0, "the slot worker did not come up");
 	}
 	forget_page(slot);
 	(void)close(slot->socket);
@@ -99,6 +103,20 @@ static int start_with(struct rv_slot *slot, uint64_t namespaces, struct rv_error
 }
 
 /* From the strongest that this host lets us have; each is tried and not guessed. */
+static int start_enclosed(struct rv_slot *slot, struct rv_error *err)
+{
+	uint64_t namespaces = CLONE_NEWPID | CLONE_NEWNS;
+
+	if (geteuid() == 0 && start_with(slot, namespaces, err) == 0)
+		return 0;
+	/* root of a container may have to make its own capabilities, as anybody else */
+	if (geteuid() != 0 || err->errnum == EPERM) {
+		rv_error_clear(err);
+		return start_with(slot, CLONE_NEWUSER | namespaces, err);
+	}
+	return -1;
+}
+
 static int start_contained(struct rv_slot *slot, struct rv_error *why)
 {
 	static const uint64_t ways[] = {
@@ -125,7 +143,15 @@ int rv_slot_start(struct rv_slot *slot, struct rv_slots *all, enum rv_containmen
 	int started;
 
 	*slot = (struct rv_slot){ .worker = RV_CHILD_INIT, .socket = -1, .all = all, .next = NULL };
-	started = wanted == RV_CONTAIN_NAMESPACE ? start_contained(slot, why) : -1;
+	if (wanted == RV_CONTAIN_NAMESPACE && all->enclosure != NULL) {
+		if (start_enclosed(slot, err) != 0) {
+			err->code = RV_E_CONFIG;
+			return -1;
+		}
+		started = 0;
+	} else {
+		started = wanted == RV_CONTAIN_NAMESPACE ? start_contained(slot, why) : -1;
+	}
 	if (started != 0) {
 		/* what a lost worker leaves comes to us, and not to init */
 		if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)

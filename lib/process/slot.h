@@ -21,10 +21,26 @@ struct rv_wire_page;
 
 enum rv_containment { RV_CONTAIN_NAMESPACE, RV_CONTAIN_SUBREAPER };
 
+/*
+ * What else encloses the tools of contained slots: a sandbox, which this room does not know.  Both run in the
+ * worker's copy of this process's memory, so `data` is the worker's own from its start.
+ *
+ *   prepare  once, in the worker, which is pid 1 and has its namespaces' capabilities: -1 where it cannot be, and
+ *            then there is no slot (never a weaker one)
+ *   enter    in each tool's process, when its session and descriptors are set and before it changes into its
+ *            directory.  That process shares the worker's memory: no heap.  -1 with errno: RV_START_ENCLOSE
+ */
+struct rv_enclosure {
+	int (*prepare)(void *data, struct rv_error *err);
+	int (*enter)(void *data, const char *cwd);
+	void *data;
+};
+
 /* All slots of this process: the lost children of one must not be looked for among the others, nor
  * below a program of the host's own. */
 struct rv_slots {
 	struct rv_slot *first;
+	const struct rv_enclosure *enclosure; /* of the slots that are to be contained; borrowed; NULL: none */
 	const struct rv_child *beside[2]; /* borrowed; NULL: there is no such program */
 };
 
@@ -42,7 +58,8 @@ struct rv_slot {
 const char *rv_containment_name(enum rv_containment containment);
 
 /* Start the worker: in namespaces, or (wanted == RV_CONTAIN_SUBREAPER, or the host forbids them) as a
- * subreaper.  The reason why namespaces could not be had is in *why (RV_E_NONE if they could). */
+ * subreaper.  The reason why namespaces could not be had is in *why (RV_E_NONE if they could).  Where there is an
+ * enclosure, nothing stands for namespaces: -1, RV_E_CONFIG. */
 int rv_slot_start(struct rv_slot *slot, struct rv_slots *all, enum rv_containment wanted, struct rv_error *why,
 		  struct rv_error *err);
 

@@ -29,7 +29,9 @@ enum rv_wire_op {
 enum rv_run_reason { RV_RUN_NATURAL = 0, RV_RUN_TIMEOUT, RV_RUN_ABORTED, RV_RUN_OUTPUT_CAP };
 
 /* The step of a start that failed, in the order they are taken. */
-enum rv_start_step { RV_START_OK = 0, RV_START_FORK, RV_START_SETUP, RV_START_LIMITS, RV_START_CWD, RV_START_EXEC };
+enum rv_start_step {
+	RV_START_OK = 0, RV_START_FORK, RV_START_SETUP, RV_START_LIMITS, RV_START_ENCLOSE, RV_START_CWD, RV_START_EXEC
+};
 
 #define RV_WIRE_PATH_MAX 4096
 

@@ -37,6 +37,7 @@
 #include "lib/process/launch.h"
 #include "lib/process/plan.h"
 #include "lib/process/slice.h"
+#include "lib/process/slot.h"
 #include "lib/process/spawn.h"
 #include "lib/process/wire.h"
 #include "lib/process/workdir.h"
@@ -52,6 +53,7 @@ struct worker {
 	bool own_proc;
 	bool may_mount; /* root, and in no user namespace: so might a tool */
 	struct rv_wire_page *page;
+	const struct rv_enclosure *enclosure;
 	/* the run */
 	pid_t tool; /* -1: none */
 	int64_t started_us;
@@ -210,11 +212,12 @@ static void run(struct worker *worker, const struct rv_wire_message *message, in
 	struct rv_plan_view view;
 	struct rv_launch launch = {
 		.stdio = { fds[0], fds[1], fds[2] },
-		.own_mounts = worker->may_mount,
+		.own_mounts = worker->may_mount && worker->enclosure == NULL,
 		.groups = fds + RUN_FDS,
 		.group_count = message->groups,
 		.cpu_seconds = message->cpu_seconds,
 		.data_bytes = message->data_bytes,
+		.enclosure = worker->enclosure,
 		.guarded_by_parent = !worker->contained,
 	};
 
@@ -381,6 +384,24 @@ static bool mount_proc(void)
 	return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
 }
 
+/* What it could not be is said in the greeting; then there is no worker. */
+static int prepare(struct worker *worker, const struct rv_enclosure *enclosure, struct rv_wire_message *hello)
+{
+	struct rv_error err = RV_ERROR_INIT;
+
+	worker->enclosure = enclosure;
+	if (!worker->contained)
+		(void)rv_error_set(&err, RV_E_CONFIG, 0, "there is no PID namespace to enclose");
+	else if (enclosure->prepare(enclosure->data, &err) == 0)
+		return 0;
+	hello->step = RV_START_ENCLOSE;
+	(void)strncpy(hello->path, err.message, sizeof hello->path - 1);
+	hello->path[sizeof hello->path - 1] = '\0';
+	hello->length = (uint32_t)strlen(hello->path) + 1;
+	(void)rv_wire_send(worker->socket, hello, NULL, 0, &err);
+	return -1;
+}
+
 static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 {
 	struct rv_wire_message hello;
@@ -414,6 +435,8 @@ static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 	memset(&hello, 0, offsetof(struct rv_wire_message, path));
 	hello.op = RV_WIRE_HELLO;
 	hello.contained = worker->contained ? 1 : 0;
+	if (setup->enclosure != NULL && prepare(worker, setup->enclosure, &hello) != 0)
+		return -1;
 	return rv_wire_send(worker->socket, &hello, NULL, 0, &err);
 }
 

@@ -5,6 +5,7 @@
 #include "lib/sandbox/filter.h"
 
 extern const struct rv_filter rv_filter_confine; /* an allow list */
-extern const struct rv_filter rv_filter_kernel;  /* a deny list: what a tool never needs */
+extern const struct rv_filter rv_filter_kernel;  /* a deny list: what a tool never needs, and no network */
+extern const struct rv_filter rv_filter_kernel_net;
 
 #endif

@@ -70,8 +70,8 @@ struct rv_policy {
 const struct rv_policy *rv_policy_find(const char *name);
 extern const struct rv_policy rv_policy_linux, rv_policy_linux_proc, rv_policy_landlock;
 
-/* rv-exec's --sandbox kernel. */
-extern const struct rv_policy rv_policy_kernel;
+/* rv-exec's --sandbox kernel, without and with --net. */
+extern const struct rv_policy rv_policy_kernel, rv_policy_kernel_net;
 
 /* One thing of the host's that goes in. */
 struct rv_source {

@@ -107,7 +107,7 @@ static int read_parent_root(void)
 {
 	char path[64];
 
-	(void)snprintf(path, sizeof path, "/proc/%d/root", (int)getppid());
+	(void)snprintf(path, sizeof path, "/proc/%d/root", (int)probe_parent);
 	return probe_read_path(in(path, secret() + 1));
 }
 

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 const char *probe_value[PROBE_KEYS];
+pid_t probe_parent;
 static const char *const key_names[PROBE_KEYS] = {
 	[KEY_SECRET] = "secret", [KEY_DIR] = "dir", [KEY_ALIAS] = "alias", [KEY_AT] = "at", [KEY_PID] = "pid",
 	[KEY_PORT] = "port", [KEY_UNIX] = "unix", [KEY_ABSTRACT] = "abstract", [KEY_SNAPSHOT] = "snapshot",
@@ -145,6 +146,7 @@ int main(int argc, char **argv)
 		first++;
 	if (probe_value[KEY_AT] == NULL)
 		probe_value[KEY_AT] = probe_value[KEY_DIR];
+	probe_parent = getppid();
 	(void)signal(SIGPIPE, SIG_IGN);
 	wanted = argc - first;
 	if (each(argc, argv, first, run) >= (wanted > 0 ? wanted : 1))

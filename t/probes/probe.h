@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 enum probe_key {
 	KEY_NONE = 0, KEY_SECRET, KEY_DIR, KEY_ALIAS, KEY_AT, KEY_PID, KEY_PORT, KEY_UNIX, KEY_ABSTRACT, KEY_SNAPSHOT,
@@ -11,6 +12,7 @@ enum probe_key {
 };
 
 extern const char *probe_value[PROBE_KEYS];
+extern pid_t probe_parent; /* of the program: an attempt's own parent may be the program */
 
 struct probe {
 	const char *name;

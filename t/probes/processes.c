@@ -240,8 +240,8 @@ static int proc_parent_environ(void)
 {
 	char path[64];
 
-	(void)snprintf(path, sizeof path, "/proc/%d/environ", (int)getppid());
-	return getppid() == 0 ? probe_no(ENOENT) : probe_read_path(path);
+	(void)snprintf(path, sizeof path, "/proc/%d/environ", (int)probe_parent);
+	return probe_parent == 0 ? probe_no(ENOENT) : probe_read_path(path);
 }
 
 static int proc_link(const char *name)

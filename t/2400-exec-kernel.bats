@@ -1,0 +1,176 @@
+# rv-exec --sandbox kernel: what a tool cannot reach, each with a control that can without it; and what it can.
+load helper
+load exec
+
+setup_file() {
+	rv-exec --tool t --workdir-base "$BATS_FILE_TMPDIR" --sandbox kernel -- /bin/true >/dev/null 2>"$BATS_FILE_TMPDIR/why" || touch "$BATS_FILE_TMPDIR/without"
+}
+
+setup() {
+	[ ! -e "$BATS_FILE_TMPDIR/without" ] || {
+		[ "${RV_MUST_WORK:-}" != 1 ] || rv_die "no kernel sandbox here and RV_MUST_WORK=1: $(cat "$BATS_FILE_TMPDIR/why")"
+		skip "this host lets no kernel sandbox be made: $(cat "$BATS_FILE_TMPDIR/why")"
+	}
+	mkdir -p dirs tools out cwd
+	echo secret >secret
+	ln -s "$PWD/secret" alias
+	echo victim >out/victim
+}
+
+teardown() {
+	[ -z "${server:-}" ] || kill "$server" "$witness" 2>/dev/null || true
+}
+
+k() {
+	x --sandbox kernel --ro "$PWD/tools" "$@"
+}
+
+# What is outside: processes, sockets, files, as the probes' keys.
+outside() {
+	sqlite3 secret.db 'create table t(x); insert into t values (1)'
+	/usr/bin/python3 -I "$RV_SRC/t/probes/serve.py" "$PWD/unix" "rv-$BATS_TEST_NUMBER-$$" >port 3>&- &
+	server=$!
+	sleep 300 3>&- &
+	witness=$!
+	rv_until test -s port
+	keys="secret=$PWD/secret alias=$PWD/alias dir=$PWD/out pid=$witness port=$(cat port) unix=$PWD/unix abstract=rv-$BATS_TEST_NUMBER-$$ snapshot=/bin/true"
+}
+
+# compare LEAST [NAME-PATTERN]: of the probes that `control` shows allowed, all but those of the pattern are refused
+# inside, and they are at least so many.  Names what has no control here.
+compare() {
+	local least=$1 pattern=${2:-^$}
+
+	grep -E '^[a-z]' control | sort >control.sorted
+	grep -E '^[a-z]' inside | sort >inside.sorted
+	rv_equal "$(cut -d' ' -f1 control.sorted)" "$(cut -d' ' -f1 inside.sorted)" 'probes that ran'
+	echo "# no control here: $(awk '$2 != "allowed" { printf "%s ", $1 }' control.sorted)" >&3
+	join control.sorted inside.sorted | awk '$2 == "allowed"' >counted
+	grep -vE "$pattern" counted | awk '$3 == "allowed"' >open || true
+	[ ! -s open ] || rv_die "allowed inside: $(cat open)" || return
+	[ "$(awk '$3 != "allowed"' counted | wc -l)" -ge "$least" ] || rv_die "only $(awk '$3 != "allowed"' counted | wc -l) refusals counted"
+}
+
+# Its own processes, memory, IPC namespace and Unix sockets are a tool's to use; no limit was asked for.
+OWN='^(start\.(fork|vfork|exec|posix|shell|detached)|memory\.|map\.|ipc\.(shm|sem|msg|mqueue) |limit\.(cpu|nofile|fsize|data) |signal\.all |socket\.(unix|pair)|kernel\.inotify )'
+
+@test "C: what is refused to a tool, each with a control" {
+	outside
+	cp "$RV_BIN/t/probes/probe" tools/
+	# shellcheck disable=SC2086 # words
+	(cd cwd && RV_PROBE_SECRET=1 ../tools/probe $keys >../control 7</dev/null)
+	echo victim >out/victim # the controls changed it
+	k --tool-stderr inherit -- /bin/sh -c "exec '$PWD/tools/probe' $keys >&2" 2>inside
+	rv_equal victim "$(cat out/victim)"
+	if [ "$(id -u)" -eq 0 ]; then compare 130 "$OWN"; else compare 75 "$OWN"; fi
+	kill -0 "$witness"
+}
+
+@test "Python: what is refused to a tool, each with a control" {
+	outside
+	cp "$RV_SRC/t/probes/probe.py" tools/
+	# shellcheck disable=SC2086
+	(cd cwd && /usr/bin/python3 -I ../tools/probe.py $keys database=$PWD/secret.db >../control)
+	k --tool-stderr inherit -- /bin/sh -c "exec /usr/bin/python3 -I '$PWD/tools/probe.py' $keys database=$PWD/secret.db >&2" 2>inside
+	compare 25
+}
+
+@test "JavaScript: what is refused to a tool, each with a control" {
+	rv_need node
+	node=$(readlink -f "$(command -v node)")
+	outside
+	cp "$RV_SRC/t/probes/probe.mjs" tools/
+	# shellcheck disable=SC2086
+	(cd cwd && "$node" ../tools/probe.mjs $keys >../control)
+	k --ro "$node" --tool-stderr inherit -- /bin/sh -c "exec '$node' '$PWD/tools/probe.mjs' $keys >&2" 2>inside
+	compare 25
+}
+
+@test "a shell: the ledger, the workdirs of others, the caller's own environment" {
+	mkdir -p dirs/other
+	export RV_CALLER_SECRET=1
+	k --ledger "$PWD/ledger" --new-call --json -- /bin/sh -c "
+		for f in '$PWD/ledger' '$PWD/dirs/other' '$PWD/secret' /root /home /sys /run /var /proc/1 /proc/\$PPID /etc/hostname; do
+			[ ! -e \"\$f\" ] || echo \"\$f\" >&2
+		done
+		env | grep -c CALLER >&2
+		echo x >>'$PWD/ledger' # in a /tmp of its own, or nowhere
+		exit 7
+		" >reply 2>stderr || true
+	holds 'code == "exit"' 'reply["exitCode"] == 7' 'reply["sandbox"] == "kernel"'
+	rv_equal kernel "$(rows ledger 'r["phase"] == "intent"' | member sandbox)"
+	rv_equal 2 "$(wc -l <ledger)"
+	# its stderr: a count of nothing, and not one path of the list
+	rv_equal 'the tool exited with status 7: 0' "$(member error.message reply | grep -v 'cannot create')"
+	rv_equal '"intent" "outcome"' "$(sed 's/^{"phase":\("[a-z]*"\).*/\1/' ledger | paste -sd' ')"
+}
+
+@test "what a tool has: its workdir and /tmp, empty and private each time; the shown paths; its own processes" {
+	mkdir -p shown/deep data
+	echo 1 >shown/deep/file
+	for _ in 1 2; do
+		k --ro "$PWD/shown" --rw "$PWD/data" -- /bin/sh -c "
+			set -e
+			[ -z \"\$(ls -A .)\" ]; echo 1 >here; [ ! -e /tmp/mine ]; echo 1 >/tmp/mine; mkdir -p d/e; mv here d/e/there
+			[ -w . ]; [ \"\$(cat '$PWD/shown/deep/file')\" = 1 ]; echo 1 >>'$PWD/data/log'
+			if echo 2 >'$PWD/shown/deep/file'; then exit 9; fi
+			echo 1 >/dev/null; [ \"\$(head -c2 /dev/zero | od -An -tx1 | tr -d ' ')\" = 0000 ]
+			[ -r /proc/self/status ]; sleep 0.01 & wait
+			[ \"\$(wc -l </etc/passwd)\" = 1 ]; [ \"\$(id -u)\" = $(id -u) ]
+			cp /bin/true ./own; ./own
+			echo 1" >out.json 2>stderr || { cat stderr >&2; return 1; }
+		rv_equal 1 "$(cat out.json)"
+	done
+	rv_equal 2 "$(wc -l <data/log)"
+	rv_equal 1 "$(cat shown/deep/file)"
+	[ ! -e /tmp/mine ]
+	no_workdir
+}
+
+@test "Python and node work inside" {
+	rv_equal '[4,"x"]' "$(k -- /usr/bin/python3 -Ic 'import json,multiprocessing,tempfile,threading,subprocess; tempfile.TemporaryFile(); subprocess.run(["/bin/true"],check=True); print(json.dumps([multiprocessing.get_context("fork").Pool(2).apply(pow,(2,2)), "x"]))')"
+	rv_need node
+	node=$(readlink -f "$(command -v node)")
+	rv_equal 6 "$(k --ro "$node" -- "$node" -e 'new (require("worker_threads").Worker)("require(\"worker_threads\").parentPort.postMessage(6)", {eval: true}).on("message", (m) => { require("child_process").execFileSync("/bin/true"); console.log(m) })')"
+}
+
+@test "--net opens the network, and what names are looked up with" {
+	outside
+	rv_equal 1 "$(k --net -- /usr/bin/python3 -Ic "import socket; socket.create_connection(('127.0.0.1', $(cat port)), 5); print(1)")"
+	k -- /bin/sh -c '[ ! -e /etc/hosts ] && echo 1' >out.json
+	[ ! -e /etc/hosts ] || k --net -- /bin/sh -c '[ -e /etc/hosts ] && echo 1' >out.json
+	for family in AF_PACKET AF_VSOCK AF_ALG; do
+		rv_fails 1 k --net -- /usr/bin/python3 -Ic "import socket; socket.socket(socket.$family)" 2>stderr
+		grep -q 'not supported by protocol\|not permitted' stderr || rv_die "$(cat stderr)"
+	done
+}
+
+@test "what cannot be enforced is refused before anything is written" {
+	for bad in "--ro $PWD/absent" "--rw $PWD/absent" '--ro /' '--rw /proc/sys' '--ro /dev/shm' '--workdir-base /' '--workdir-base /usr'; do
+		# shellcheck disable=SC2086
+		fails config 125 x --ledger "$PWD/ledger" --new-call --sandbox kernel $bad -- /bin/true || rv_die "$bad" || return
+		[ ! -s ledger ] || rv_die "a row of $bad" || return
+	done
+	fails config 125 x --ledger "$PWD/ledger" --new-call --sandbox kernel -- "$PWD/tools" || return
+	grep -q -- '--ro' stderr
+	for alone in --net '--ro /usr' '--rw /tmp'; do
+		# shellcheck disable=SC2086
+		rv_fails 2 x $alone -- /bin/true 2>stderr
+	done
+}
+
+@test "a host that forbids it refuses, with the remedy, and never runs the tool without" {
+	rv_need root
+	unshare --mount --user --map-root-user bash -c 'echo 0 >/proc/sys/user/max_net_namespaces' || skip 'limits of namespaces cannot be set here'
+	rv_fails 125 unshare --user --map-root-user --mount bash -c "echo 0 >/proc/sys/user/max_net_namespaces; exec rv-exec --tool t --workdir-base '$PWD/dirs' --ledger '$PWD/ledger' --new-call --sandbox kernel -- /usr/bin/touch '$PWD/data'" 2>stderr
+	grep -q 'max_net_namespaces' stderr || rv_die "$(cat stderr)"
+	[ ! -s ledger ] && [ ! -e data ]
+}
+
+@test "a stream: many dispatches in one slot, and each finds nothing of the one before" {
+	for i in {1..20}; do
+		echo '{"tool":"t","args":{},"spec":{"command":"/bin/sh","args":["-c","[ -z \"$(ls -A . )\" ] && [ ! -e /tmp/left ] && [ -z \"$(cat /proc/sysvipc/shm | tail -n +2)\" ] && echo 1 >left && echo 1 >/tmp/left && echo 1"]},"ctx":{"runId":"r","idempotencyKey":"k'"$i"'"}}'
+	done | rv-exec --stream --jobs 2 --workdir-base "$PWD/dirs" --sandbox kernel >replies
+	rv_equal 20 "$(grep -c '"ok":true' replies)"
+	no_workdir
+}
