@@ -50,7 +50,7 @@ for l in lines:
     assert l["ok"] or l["why"], l
 names = [l["name"] for l in lines]
 assert len(set(names)) == len(names)
-assert {"user-namespace","pid-namespace","procfs","cgroup-v1","cgroup-v2","landlock","seccomp","bwrap","firejail","podman","docker","default"} <= set(names), names
+assert {"user-namespace","pid-namespace","procfs","cgroup-v1","cgroup-v2","landlock","seccomp","sandbox-kernel","bwrap","firejail","podman","docker","default"} <= set(names), names
 default = next(l for l in lines if l["name"] == "default")
 assert int(sys.argv[1]) == (0 if default["ok"] else 1)
 assert default["ok"] is (sys.argv[2] == "yes")' "$status" "$(contained && echo yes || echo no)"
