@@ -5,6 +5,7 @@
  *   live FILE UNTIL         an intent whose lock is held until stdin ends; prints its attemptId
  *   lock FILE               hold the append lock until stdin ends; prints "locked"
  *   hold-open FILE          have it open for reading until stdin ends; prints "open"
+ *   flood FILE APPENDS ROWS  so many appends of so many rows each; prints the rows a second
  *   engine FILE COUNT       append COUNT rows as the engine does: open, write, close, no lock; prints each id
  *   engine-at FILE SIGN STOP COUNT   the same as soon as the file SIGN is there; nothing if STOP is first
  */
@@ -114,6 +115,29 @@ static int hold(const char *path, int flags, bool lock)
 	return EXIT_SUCCESS;
 }
 
+static int flood(const char *path, long appends, long rows)
+{
+	struct rv_ledger_options options = options_of();
+	rv_auto_buffer struct rv_buffer batch = RV_BUFFER_INIT;
+	struct rv_attempt attempt = attempt_of("00000000-0000-4000-8000-000000000000");
+	struct rv_error err = RV_ERROR_INIT;
+	struct rv_ledger *ledger;
+	int64_t start;
+
+	for (long i = 0; i < rows; i++)
+		rv_row_add_outcome(&batch, &attempt, &(struct rv_outcome){ .outcome = "ok", .exit_code = 0 });
+	if (rv_buffer_check(&batch, &err) != 0 || rv_ledger_open(&ledger, path, &options, &err) != 0)
+		return fail(&err);
+	start = rv_clock_mono_us();
+	for (long i = 0; i < appends; i++) {
+		if (rv_ledger_append(ledger, batch.data, batch.len, &err) != 0)
+			return fail(&err);
+	}
+	printf("%.0f\n", (double)(appends * rows) * 1e6 / (double)(rv_clock_mono_us() - start + 1));
+	rv_ledger_close(ledger);
+	return EXIT_SUCCESS;
+}
+
 static int engine(const char *path, long count)
 {
 	for (long i = 0; i < count; i++) {
@@ -156,8 +180,10 @@ int main(int argc, char **argv)
 		return hold(argv[2], O_RDWR, true);
 	if (argc == 3 && strcmp(argv[1], "hold-open") == 0)
 		return hold(argv[2], O_RDONLY, false);
+	if (argc == 5 && strcmp(argv[1], "flood") == 0)
+		return flood(argv[2], strtol(argv[3], NULL, 10), strtol(argv[4], NULL, 10));
 	if (argc == 4 && strcmp(argv[1], "engine") == 0)
 		return engine(argv[2], strtol(argv[3], NULL, 10));
-	fprintf(stderr, "ledger-tool: append, live, lock, hold-open, engine\n");
+	fprintf(stderr, "ledger-tool: append, live, lock, hold-open, flood, engine\n");
 	return 2;
 }
