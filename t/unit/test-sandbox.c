@@ -375,6 +375,8 @@ int main(void)
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	check_filter("confine", &rv_filter_confine);
+	check_filter("kernel", &rv_filter_kernel);
+	check_filter("kernel, net", &rv_filter_kernel_net);
 	check_confine_answers();
 	check_rendering();
 	if (tap_ok(find_probe(program, sizeof program), "t/probes/probe is built")) {
