@@ -1,0 +1,121 @@
+# rv-exec --stream --jobs 4 under bad input and in bad circumstances: each line has its answer, the rest goes on.
+load helper
+load exec
+
+setup() {
+	mkdir dirs
+	printf '{"id":{"command":"/bin/cat"},"true":{"command":"/bin/true"},"own":{"command":"%s/own"}}' "$PWD" >m
+}
+
+s() {
+	rv-exec --stream --jobs 4 --workdir-base "$PWD/dirs" --manifest m --ledger ledger "$@"
+}
+
+# request TOOL N [MEMBER...]
+request() {
+	printf '{"id":%d,"tool":"%s","args":{},%s"ctx":{"runId":"r","idempotencyKey":"k%d"}}\n' "$2" "$1" "${3:+$3,}" "$2"
+}
+
+# codes FILE: "id:code" of each reply, "ok" where there is no error.
+codes() {
+	/usr/bin/python3 -Ic '
+import json, sys
+out = []
+for line in open(sys.argv[1]):
+    r = json.loads(line)
+    out.append(str(r.get("id")) + ":" + r.get("error", {}).get("code", "ok"))
+print(*out)' "$1"
+}
+
+@test "a line of 64 MiB is a line: refused where it is no request, run where it is one" {
+	rv_need own-memory
+	{
+		request true 1
+		head -c $((64 << 20)) /dev/zero | tr '\0' x
+		echo
+		printf '{"id":3,"tool":"true","args":"'
+		head -c $((64 << 20)) /dev/zero | tr '\0' y
+		printf '","ctx":{"runId":"r","idempotencyKey":"k3"}}\n'
+		request true 4
+	} | rv_fails 3 s >out
+	rv_equal '1:ok None:request 3:ok 4:ok' "$(codes out)"
+	rv_equal 3 "$(count ledger 'r["phase"] == "outcome" and r["outcome"] == "ok"')"
+}
+
+@test "unknown members pass, wrong types are refused one by one" {
+	{
+		request true 1 '"more":{"a":[1,{}]},"spec_":7'
+		request true 2 '"executor":["subprocess"]'
+		echo '{"id":3,"tool":["true"],"args":{},"ctx":{"runId":"r","idempotencyKey":"k"}}'
+		echo '{"id":4,"tool":"true","args":{},"ctx":[]}'
+		echo '{"id":5,"tool":"true","args":{},"ctx":{"runId":1,"idempotencyKey":"k"}}'
+		echo '{"id":6,"tool":"true","args":{},"ctx":{"runId":"r","idempotencyKey":true}}'
+		echo '[]'
+		echo
+		printf '{"id":9,"tool":"true","args":{},"ctx":{"runId":"r\xff","idempotencyKey":"k"}}\n'
+		request true 10
+	} | rv_fails 3 s >out
+	rv_equal '1:ok 2:request 3:request 4:request 5:request 6:request None:request None:request None:request 10:ok' "$(codes out)"
+	rv_equal 2 "$(count ledger 'r["phase"] == "intent"')"
+}
+
+@test "a tool replaced, removed and put back while the stream runs; a workdir base that vanishes" {
+	local line
+
+	printf '#!/bin/sh\necho 1\n' >own
+	chmod +x own
+	mkfifo in out
+	s <in >out 2>stderr &
+	exec 7>in 8<out
+	ask() {
+		request "$1" "$2" >&7
+		read -r -t 20 line <&8
+		printf '%s\n' "$line"
+	}
+	rv_equal 1 "$(ask own 1 | member result)"
+	printf '#!/bin/sh\necho 2\n' >new
+	chmod +x new
+	mv new own
+	rv_equal 2 "$(ask own 2 | member result)"
+	mv own away
+	rv_equal spawn "$(ask own 3 | member error.code)"
+	mv away own
+	rv_equal 2 "$(ask own 4 | member result)"
+	mv dirs gone
+	ask own 5 >reply
+	rv_equal 'config absent' "$(member error.code <reply) $(member attemptId <reply)"
+	mv gone dirs
+	rv_equal 2 "$(ask own 6 | member result)"
+	exec 7>&-
+	rv_fails 1 wait $!
+	rv_equal '5 5' "$(count ledger 'r["phase"] == "intent"') $(count ledger 'r["phase"] == "outcome"')"
+	no_workdir
+}
+
+@test "too few descriptors: every line is answered, and every intent has its outcome" {
+	local limit n
+
+	for n in 1 2 3 4 5 6 7 8; do request true $n; done >in
+	for limit in 24 28 32 36 40; do
+		rm -f ledger
+		(ulimit -n $limit && s <in >out 2>stderr) || :
+		[ "$(wc -l <out)" -eq 8 ] || [ ! -s out ] || rv_die "$limit: $(wc -l <out) answers"
+		[ ! -s ledger ] || rv_equal "$(count ledger 'r["phase"] == "intent"')" "$(count ledger 'r["phase"] == "outcome"')" "$limit"
+		no_workdir
+	done
+	(ulimit -n 64 && s <in >out)
+	rv_equal 8 "$(grep -c '"ok":true' out)"
+}
+
+@test "a reader that goes away ends it, and one that stops reading holds it without loss" {
+	local n
+
+	for ((n = 1; n <= 200; n++)); do request true $n; done >in
+	s <in 2>stderr | head -n 3 >out
+	rv_equal 3 "$(wc -l <out)"
+	rv_equal "$(count ledger 'r["phase"] == "intent"')" "$(count ledger 'r["phase"] == "outcome"')"
+	no_workdir
+	rm ledger
+	s <in | { read -r line; rv_until eval '[ "$(wc -l <ledger)" -gt 100 ]'; printf '%s\n' "$line"; cat; } >out
+	rv_equal 200 "$(grep -c '"ok":true' out)"
+}
