@@ -68,7 +68,7 @@ run_commands() {
 }
 
 @test "each example of each page" {
-	rv_need jq
+	rv_need jq parallel
 	for program in $(rv_programs); do
 		page_commands "$RV_SRC/man/$program.1"
 		run_commands

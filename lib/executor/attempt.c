@@ -53,6 +53,12 @@ static bool has_nul(struct rv_span text)
 	return text.len > 0 && memchr(text.data, '\0', text.len) != NULL;
 }
 
+static bool is_limited(const struct rv_limits *limits)
+{
+	return limits->cpu_ms != INT64_MAX || limits->data != UINT64_MAX || limits->memory != UINT64_MAX ||
+	       limits->processes != 0 || limits->cgroup != NULL;
+}
+
 int rv_attempt_check(const struct rv_executor *executor, const struct rv_call *call, struct rv_error *err)
 {
 	const struct rv_isolation *isolation = executor->isolation;
@@ -65,6 +71,9 @@ int rv_attempt_check(const struct rv_executor *executor, const struct rv_call *c
 		return rv_error_set(err, RV_E_CONFIG, 0,
 				    "--require-containment: executor %s with sandbox %s runs outside the PID namespace",
 				    executor->name, executor->sandbox);
+	if (is_limited(executor->limits) && isolation->containment != NULL && strcmp(isolation->containment, "container") == 0)
+		return rv_error_set(err, RV_E_CONFIG, 0, "--max-cpu, --max-data, --max-memory, --max-processes and --cgroup "
+							 "do not reach into a container: --memory, --cpus and --pids-limit do");
 	return isolation->check != NULL ? isolation->check(executor, call, err) : 0;
 }
 
