@@ -54,9 +54,9 @@ exactly once'; do
 
 @test "no page speaks of a program or an option that is not there" {
 	for program in $(rv_programs); do "$program" --help; done | grep -oE -- '--[a-z][a-z-]+' | sort -u >options.txt
-	# Options of the scripts, of configure, of jq, of a container engine, and what rv-conform asks an adapter.
+	# Options of the scripts, of configure, of jq, of a container engine, of GNU parallel, and what rv-conform asks an adapter.
 	printf '%s\n' --help --version --sanitize --valgrind --enable-werror --for --disable-static-libs --prefix --jobs \
-		--arg --cap-add --security-opt --capabilities --keys --repair --scan >>options.txt
+		--arg --pipe --cap-add --security-opt --capabilities --keys --repair --scan >>options.txt
 	mapfile -t all < <(pages)
 	cat "${all[@]}" | sed -E 's/\.?Fl -([a-z])/--\1/g' | grep -oE -- '(^|[^-[:alnum:]])--[a-z][a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u |
 		grep -vxF -f options.txt >unknown.txt || :
