@@ -196,6 +196,8 @@ int rv_workdir_remove(const char *path, struct rv_error *err)
 
 	if (rmdir(path) == 0 || errno == ENOENT)
 		return 0; /* empty, as most are */
+	if (errno == ENOTDIR && unlink(path) == 0)
+		return 0; /* the tool put a file or a link in its place: that goes, and not what it points at */
 	removal.top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (removal.top < 0 && errno == EACCES && chmod(path, 0700) == 0)
 		removal.top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

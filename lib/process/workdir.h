@@ -17,7 +17,7 @@ int rv_workdir_name(struct rv_buffer *path, const char *base, struct rv_span too
  * Remove the directory and all that is in it, following no link and crossing no mount, with a
  * constant number of descriptors and no recursion: sub-directories are renamed up to the top, each once,
  * and emptied there in that order, so depth and path length do not matter.  Directories without permissions are given
- * them first.  Goes on past what it cannot remove; then -1 (RV_E_IO) with the first reason.
+ * them first.  A file or a link in its place is unlinked.  Goes on past what it cannot remove; then -1 (RV_E_IO) with the first reason.
  */
 int rv_workdir_remove(const char *path, struct rv_error *err);
 

@@ -133,6 +133,8 @@ static int reap_some(struct worker *worker, bool *none_left)
 			*none_left = pid < 0;
 			break;
 		}
+		if (!WIFEXITED(status) && !WIFSIGNALED(status))
+			continue; /* it asked to be traced by us, and has stopped: no end */
 		count_usage(worker, &usage);
 		if (pid == worker->tool) {
 			worker->done.status = status;
