@@ -204,6 +204,63 @@ no_workdir() {
 	rv_equal $'k1\nk2\nk3\nk4\nk5\nk6\nk7\nk8' "$(values idempotencyKey <again)"
 }
 
+@test "TERM twice: no further grace, and all is written down" {
+	tool deaf <<-'TOOL'
+		#!/bin/sh
+		trap '' TERM
+		echo $$ >>"$STARTED"
+		while :; do sleep 0.1; done
+	TOOL
+	mkfifo in
+	mkdir dirs
+	rv-exec --stream --workdir-base "$PWD/dirs" --jobs 3 --unordered --kill-grace 60s --ledger l --setenv "STARTED=$PWD/started" \
+		-- "$PWD/deaf" <in >out &
+	local pid=$! status=0 start
+
+	exec 7>in # and it never ends
+	requests 9 >&7
+	: >>started
+	rv_until eval '[ "$(wc -l <started)" = 3 ]'
+	start=$(now_ms)
+	kill -TERM "$pid"
+	rv_until eval '[ "$(wc -l <out)" -ge 6 ]' # those that wait are answered: the first has been seen
+	kill -HUP "$pid"
+	wait "$pid" || status=$?
+	[ $(($(now_ms) - start)) -lt 20000 ]
+	exec 7>&-
+	rv_equal 143 "$status" 'it dies of the first'
+	rv_equal 9 "$(wc -l <out)"
+	rv_equal aborted "$(values error.code <out | sort -u)"
+	rv_equal 3 "$(summary l outcomes)"
+	rv_equal 0 "$(summary l orphans)"
+	no_workdir
+}
+
+@test "a reader that stops: what runs is ended and written down, and TERM is not held up" {
+	tool fat <<-'TOOL'
+		#!/bin/sh
+		head -c 300000 /dev/zero | tr '\0' 1
+	TOOL
+	requests 40 >in
+	mkdir dirs
+	mkfifo pipe
+	rv-exec --stream --workdir-base "$PWD/dirs" --jobs 2 --ledger l -- "$PWD/fat" <in >pipe &
+	local pid=$! status=0
+
+	exec 8<pipe
+	head -c 10 <&8 >/dev/null
+	# It stops beginning new ones once what waits for its reader is some megabytes.
+	rv_until eval '[ "$(summary l outcomes)" -ge 8 ]'
+	kill -TERM "$pid"
+	within 6000 wait "$pid" || status=$?
+	exec 8<&-
+	rv_equal 143 "$status"
+	rv_equal 0 "$(summary l orphans)"
+	rv_equal "$(summary l intents)" "$(summary l outcomes)"
+	[ "$(summary l intents)" -lt 40 ]
+	no_workdir
+}
+
 @test "64 MiB of a line, then an ordinary one" {
 	{
 		printf '{"id":1,"tool":"t","args":"'

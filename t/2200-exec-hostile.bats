@@ -22,6 +22,13 @@ hostile() {
 	hostile --subreaper --every 3
 }
 
+@test "a stream of 1,500 grows by nothing, and a killed one leaves what was in flight and no more" {
+	rv_need python3
+	TMPDIR=$PWD "$RV_SRC/t/hostile/long" --bin "$RV_BIN" --jobs 4 stream:1500
+	TMPDIR=$PWD "$RV_SRC/t/hostile/long" --bin "$RV_BIN" --jobs 8 kill:6
+	rv_equal '' "$(ls -d rv-long.* 2>/dev/null)"
+}
+
 @test "the battery sees what is left, what is late and what is wrong" {
 	rv_need python3 userns
 	mkdir bin

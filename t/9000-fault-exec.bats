@@ -52,6 +52,11 @@ setup() {
 	sweep 4 --option=--durability --option=power host:kill host:EIO
 }
 
+@test "a stream of four, killed and failed at calls of rv-exec, of its workers and before the exec" {
+	sweep 60 --stream host:kill worker:kill host:EIO worker:ENOMEM
+	sweep 5 --stream host:short
+}
+
 @test "a hundred kills at random instants, a tenth of them between intent and outcome" {
 	sweep 1 random:100
 }
