@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define READ_CHUNK ((size_t)64 * 1024)
+#define READ_CHUNK ((size_t)256 * 1024) /* a pipe gives less, a file all of it */
 
 /* 1 watched, 0 it cannot be (a regular file), -1 the system failed. */
 static int watch(struct rv_loop *loop, struct rv_watch *watch, int fd, uint32_t events, struct rv_error *err)

@@ -15,6 +15,7 @@
 #include "lib/process/plan.h"
 
 #define CHUNK ((size_t)64 * 1024)
+#define LARGE_CHUNK ((size_t)256 * 1024) /* of a tool that writes much */
 #define BACKSTOP_MS 900 /* beyond timeout and grace: the worker needs 700 of it at worst */
 #define PIPE_ROOM ((size_t)64 * 1024) /* of a new pipe (pipe(7)) */
 #define PIPE_LARGE (1 << 20)          /* what anybody may ask for */
@@ -91,7 +92,8 @@ static ssize_t take_output(struct rv_run *run)
 {
 	struct rv_buffer *out = &run->result.out;
 	uint64_t room = run->max_output - out->len;
-	size_t want = room + 1 < CHUNK ? (size_t)room + 1 : CHUNK;
+	size_t chunk = run->result.stdout_bytes > CHUNK ? LARGE_CHUNK : CHUNK;
+	size_t want = room + 1 < chunk ? (size_t)room + 1 : chunk;
 	bool over = run->result.stdout_bytes > run->max_output;
 	char *at = over ? NULL : rv_buffer_reserve(out, want);
 	char spill[4096];
@@ -99,6 +101,8 @@ static ssize_t take_output(struct rv_run *run)
 
 	if (n <= 0)
 		return n;
+	if (run->result.stdout_bytes <= CHUNK && run->result.stdout_bytes + (uint64_t)n > CHUNK)
+		(void)fcntl(run->out.fd, F_SETPIPE_SZ, PIPE_LARGE); /* it writes much: fewer turns for both */
 	run->result.stdout_bytes += (uint64_t)n;
 	if (at == NULL || (uint64_t)n > room) {
 		if (at != NULL)
