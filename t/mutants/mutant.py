@@ -140,7 +140,7 @@ def code_of(reply):
 
 
 def outcomes(rows):
-    return [row for row in rows if row["phase"] == "outcome"]
+    return [row for row in rows if row.get("phase") == "outcome"]
 
 
 @fault("e1")
@@ -291,14 +291,17 @@ class outcome_resolves_first_attempt(Wrapper):
         return [{**row, "attemptId": first.get(row["idempotencyKey"], row["attemptId"])} if row["phase"] == "outcome" else row for row in rows]
 
 
-@fault("crash.anytime", crash__retry="it counts the orphan, too")
+OTHERS = "the orphan is that of another call"
+
+
+@fault("crash.anytime", crash__retry="it counts the orphan, too", append__torn=OTHERS, append__interior=OTHERS, append__concurrent="the others have no outcome yet")
 class orphans_tidied(Wrapper):
     """Intents without an outcome are removed."""
     whole = True
 
     def rows(self, rows):
         done = {row["attemptId"] for row in outcomes(rows)}
-        return [row for row in rows if row.get("attemptId") in done]
+        return [row for row in rows if row["attemptId"] in done]
 
 
 @fault("abort.signals")
