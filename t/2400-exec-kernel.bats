@@ -137,6 +137,11 @@ OWN='^(start\.(fork|vfork|exec|posix|shell|detached)|memory\.|map\.|ipc\.(shm|se
 @test "--net opens the network, and what names are looked up with" {
 	outside
 	rv_equal 1 "$(k --net -- /usr/bin/python3 -Ic "import socket; socket.create_connection(('127.0.0.1', $(cat port)), 5); print(1)")"
+	# The host's abstract sockets belong to its network, and Landlock keeps them out.
+	printf '%s\n' 'import socket, sys' 's = socket.socket(socket.AF_UNIX)' 's.connect("\0" + sys.argv[1])' 'print(1)' >tools/abstract.py
+	rv_equal 1 "$(x -- /usr/bin/python3 -I "$PWD/tools/abstract.py" "rv-$BATS_TEST_NUMBER-$$")"
+	rv_fails 1 k --net -- /usr/bin/python3 -I "$PWD/tools/abstract.py" "rv-$BATS_TEST_NUMBER-$$" 2>stderr
+	grep -q 'not permitted' stderr || rv_die "$(cat stderr)"
 	k -- /bin/sh -c '[ ! -e /etc/hosts ] && echo 1' >out.json
 	[ ! -e /etc/hosts ] || k --net -- /bin/sh -c '[ -e /etc/hosts ] && echo 1' >out.json
 	for family in AF_PACKET AF_VSOCK AF_ALG; do

@@ -128,5 +128,5 @@ const struct rv_policy rv_policy_kernel = {
 
 const struct rv_policy rv_policy_kernel_net = {
 	"kernel/1+net", NAMESPACES, mounts, COUNT(mounts),
-	RV_LANDLOCK_SIGNALS, &rv_filter_kernel_net, { KEEP, KEEP, 0, KEEP, KEEP }, NULL, "sandbox",
+	RV_LANDLOCK_SIGNALS | RV_LANDLOCK_SOCKETS, &rv_filter_kernel_net, { KEEP, KEEP, 0, KEEP, KEEP }, NULL, "sandbox",
 };
