@@ -108,6 +108,9 @@ static int judge(const struct rv_policy *policy, const struct rv_facts *facts, s
 		return not_here(policy, rv_boundary_step_name(report->step), report->errnum, remedy_for(report->step), err);
 	if (facts->admission == RV_ADMISSION_ADMITTED && facts->exit_known && facts->exit_code == 0)
 		return 0;
+	if (facts->stopped == RV_STOP_LIMITS)
+		return rv_error_set(err, RV_E_HOST, 0, "this host does not enforce %s: the measured limits are others",
+				    policy->name);
 	for (int i = 0; facts->reported && i < RV_EFFECTS; i++) {
 		if (report->effects[i] == 0)
 			return rv_error_set(err, RV_E_HOST, 0, "this host does not enforce %s: what must be refused was not",
