@@ -6,6 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/instant.h"
+#include "lib/base/io.h"
 #include "lib/cli/cli.h"
 #include "lib/cli/progress.h"
 #include "lib/ledger/gather.h"
@@ -281,6 +282,7 @@ static int scan(struct job *job, char **paths, int count)
 		return rv_cli_fail(&err);
 	if (values->decisions != NULL && rv_decisions_load(&job->decisions, values->decisions, &err) != 0)
 		return rv_cli_fail(&err);
+	rv_io_allow_descriptors((size_t)count); /* all stay open: their locks are asked for in the end */
 	status = rv_view_open(&job->view, (const char *const *)paths, (size_t)count, &view_options, &err);
 	rv_cli_progress_clear();
 	if (status != 0)

@@ -473,12 +473,12 @@ def compare(program, count, seed, threads):
         top = tempfile.mkdtemp(prefix="rv-oracle.")
         paths = make_case(top, case)
         kinds[Scan(paths).status(False)] += 1
-        for form in FORMATS:
-            for tolerate in (False, True):
-                difference = differs(program, paths, form, tolerate, threads)
-                if difference is not None:
-                    print(f"scan-oracle: seed {case}: {' '.join(paths)}\n  {difference}", file=sys.stderr)
-                    return 1
+        # Where a scan is refused each format is silent: one of them each time.
+        for form, tolerate in [(FORMATS[case % 4], False), *((form, True) for form in FORMATS)]:
+            difference = differs(program, paths, form, tolerate, threads)
+            if difference is not None:
+                print(f"scan-oracle: seed {case}: {' '.join(paths)}\n  {difference}", file=sys.stderr)
+                return 1
         shutil.rmtree(top)
     print(f"{count} ledgers from seed {seed}: {kinds[0]} clean, {kinds[1]} with orphans, {kinds[4]} refused")
     return 0 if min(kinds.values()) * 20 >= count else 1

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +26,17 @@ int rv_io_standard_descriptors(void)
 			return -1;
 	}
 	return 0;
+}
+
+void rv_io_allow_descriptors(size_t count)
+{
+	struct rlimit limit;
+	rlim_t want = (rlim_t)count + 64; /* and what a program has open of its own */
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= want)
+		return;
+	limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || want < limit.rlim_max ? want : limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int rv_io_open(const char *path, int flags, mode_t mode, struct rv_error *err)

@@ -16,6 +16,9 @@
  * is an error and not a leak): first thing in main. */
 int rv_io_standard_descriptors(void);
 
+/* Make room for so many descriptors more, as far as the hard limit lets; beyond it open(2) says so. */
+void rv_io_allow_descriptors(size_t count);
+
 /* open(2) with O_CLOEXEC, and openat. */
 int rv_io_open(const char *path, int flags, mode_t mode, struct rv_error *err);
 

@@ -43,7 +43,7 @@ int rv_liveness_judge(struct rv_source *source, const struct rv_row *intent, str
 		*state = RV_STATE_ORPHAN;
 		return 0;
 	}
-	if (!writer.valid || !rv_span_equal(writer.boot_id, boot_id) || is_copy(source, intent) ||
+	if (source->remote || !writer.valid || !rv_span_equal(writer.boot_id, boot_id) || is_copy(source, intent) ||
 	    writer.lock < RV_LIVENESS_START || writer.lock - RV_LIVENESS_START >= RV_LIVENESS_LEN)
 		return 0;
 	held = is_held(source, writer.lock, err);

@@ -11,6 +11,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/ledger/fs.h"
 #include "lib/ledger/lock.h"
 #include "lib/ledger/patch.h"
 #include "lib/ledger/sidecar.h"
@@ -85,6 +86,14 @@ static int64_t birth_ms(int fd)
 	return (int64_t)stx.stx_btime.tv_sec * 1000 + stx.stx_btime.tv_nsec / 1000000;
 }
 
+/* What cannot be told is not relied on. */
+static bool is_remote(int fd)
+{
+	struct rv_error ignored = RV_ERROR_INIT;
+
+	return rv_fs_check(fd, &ignored) != 0;
+}
+
 static int open_file(struct rv_source *source, struct rv_error *err)
 {
 	rv_auto_fd int fd = open_path(source->path, err);
@@ -96,6 +105,7 @@ static int open_file(struct rv_source *source, struct rv_error *err)
 		return rv_error_set(err, RV_E_IO, errno, "%s", source->path);
 	if (!S_ISREG(st.st_mode))
 		return spool(source, fd, err) == 0 ? 0 : rv_error_wrap(err, "%s", source->path);
+	source->remote = is_remote(fd);
 	source->born_ms = birth_ms(fd);
 	source->fd = rv_steal_fd(&fd);
 	return 0;

@@ -14,6 +14,7 @@
 struct rv_source {
 	const char *path; /* borrowed; "-" is standard input */
 	int fd;
+	bool remote;      /* on a file system where locks say nothing */
 	bool streamed;    /* no lock and no time of birth says anything about its writers */
 	int64_t born_ms;  /* wall clock; -1 where the file system does not say */
 	int live;         /* does anybody hold a liveness lock?  -1 not asked yet */
