@@ -2,7 +2,11 @@
 
 #include <stdlib.h>
 
+#include "lib/base/clock.h"
 #include "lib/executor/dispatch.h"
+
+#define LINGER_MIN_MS 2  /* what is quicker is not worth waiting for */
+#define LINGER_MAX_MS 20
 
 int rv_batch_add(struct rv_batch *batch, struct rv_dispatch *dispatch, const struct rv_buffer *row,
 		 struct rv_error *err)
@@ -24,6 +28,8 @@ int rv_batch_add(struct rv_batch *batch, struct rv_dispatch *dispatch, const str
 		batch->rows.len = before;
 		return -1;
 	}
+	if (batch->count == 0)
+		batch->since_ms = rv_clock_mono_ms();
 	batch->waiting[batch->count++] = (struct rv_sink_row){ .dispatch = dispatch, .bytes = NULL, .len = row->len };
 	return 0;
 }
@@ -48,6 +54,24 @@ static size_t confirm_empty(struct rv_batch *now)
 	return kept;
 }
 
+int64_t rv_batch_lingers(const struct rv_batch *batch, size_t running)
+{
+	int64_t wait_ms = batch->cost_ms < LINGER_MAX_MS ? batch->cost_ms : LINGER_MAX_MS;
+
+	if (batch->count == 0 || batch->count >= running || wait_ms < LINGER_MIN_MS ||
+	    rv_clock_mono_ms() >= batch->since_ms + wait_ms)
+		return 0;
+	return batch->since_ms + wait_ms;
+}
+
+static int64_t hand_over(const struct rv_batch *now, size_t count)
+{
+	int64_t start_ms = rv_clock_mono_ms();
+
+	now->sink->take(now->sink, now->waiting, count);
+	return rv_clock_mono_ms() - start_ms;
+}
+
 void rv_batch_flush(struct rv_batch *batch)
 {
 	do {
@@ -57,9 +81,10 @@ void rv_batch_flush(struct rv_batch *batch)
 
 			*batch = (struct rv_batch)RV_BATCH_INIT; /* what is queued meanwhile is the next one */
 			batch->sink = now.sink;
+			batch->cost_ms = now.cost_ms;
 			count = confirm_empty(&now);
 			if (count > 0)
-				now.sink->take(now.sink, now.waiting, count);
+				batch->cost_ms = hand_over(&now, count);
 			rv_batch_release(&now);
 		}
 		if (batch->sink != NULL && batch->sink->check != NULL)

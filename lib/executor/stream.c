@@ -220,6 +220,15 @@ static void free_job(struct stream *stream, struct entry *entry)
 	entry->state = ANSWERED;
 }
 
+static int64_t rows_wait(const struct stream *stream)
+{
+	size_t running = 0;
+
+	for (size_t job = 0; job < stream->service.job_count; job++)
+		running += stream->owners[job] != NULL;
+	return rv_batch_lingers(&stream->service.batch, running);
+}
+
 static void check_running(struct stream *stream)
 {
 	for (size_t job = 0; job < stream->service.job_count; job++) {
@@ -229,7 +238,8 @@ static void check_running(struct stream *stream)
 			rv_dispatch_check(&entry->dispatch);
 	}
 	hand_over(stream);
-	rv_batch_flush(&stream->service.batch);
+	if (rows_wait(stream) == 0)
+		rv_batch_flush(&stream->service.batch);
 	for (size_t i = 0; i < stream->count; i++) {
 		struct entry *entry = &stream->entries[i];
 
@@ -302,7 +312,10 @@ static bool is_over(struct stream *stream)
 static int64_t deadline(struct stream *stream)
 {
 	int64_t first = stream->last_ms != 0 ? stream->last_ms : INT64_MAX;
+	int64_t rows = rows_wait(stream);
 
+	if (stream->service.batch.count > 0 && rows < first)
+		first = rows;
 	if (rv_inlet_is_ready(&stream->in) || rv_outlet_is_ready(&stream->out) ||
 	    (find(stream, FREE) != NULL && stream->out.errnum == 0 && rv_inlet_has_line(&stream->in)))
 		return 0;
