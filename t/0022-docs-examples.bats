@@ -39,13 +39,13 @@ page_commands() {
 			sub(/^\$ /, "")
 			print >("command." n)
 			quoted = is_open($0)
-			more = quoted || /(\\|\|)$/
+			more = quoted || /(\\|\||&&)$/
 			next
 		}
 		n && more {
 			print >("command." n)
 			quoted = (quoted + is_open($0)) % 2
-			more = quoted || /(\\|\|)$/
+			more = quoted || /(\\|\||&&)$/
 			next
 		}
 		current && NF { print >("expect." n) }' "$1"
@@ -68,7 +68,7 @@ run_commands() {
 }
 
 @test "each example of each page" {
-	rv_need jq parallel
+	rv_need jq parallel node
 	for program in $(rv_programs); do
 		page_commands "$RV_SRC/man/$program.1"
 		run_commands
