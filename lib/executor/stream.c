@@ -309,6 +309,18 @@ static bool is_over(struct stream *stream)
 	       rv_clock_left_ms(stream->last_ms) == 0;
 }
 
+/* A slot that came free behind its answer wakes nobody: what waits for it is begun in the next turn. */
+static bool can_begin(const struct stream *stream)
+{
+	if (stream->ending || find(stream, WAITING) == NULL)
+		return false;
+	for (size_t job = 0; job < stream->service.job_count; job++) {
+		if (stream->owners[job] == NULL && !stream->service.jobs[job].lost)
+			return true;
+	}
+	return false;
+}
+
 static int64_t deadline(struct stream *stream)
 {
 	int64_t first = stream->last_ms != 0 ? stream->last_ms : INT64_MAX;
@@ -316,7 +328,7 @@ static int64_t deadline(struct stream *stream)
 
 	if (stream->service.batch.count > 0 && rows < first)
 		first = rows;
-	if (rv_inlet_is_ready(&stream->in) || rv_outlet_is_ready(&stream->out) ||
+	if (can_begin(stream) || rv_inlet_is_ready(&stream->in) || rv_outlet_is_ready(&stream->out) ||
 	    (find(stream, FREE) != NULL && stream->out.errnum == 0 && rv_inlet_has_line(&stream->in)))
 		return 0;
 	for (size_t job = 0; job < stream->service.job_count; job++) {
