@@ -134,7 +134,7 @@ EOT
 	fi
 	if rustc --version; then
 		echo 'fn main() { let t = std::thread::spawn(|| 42); println!("{}", t.join().unwrap()); }' >main.rs
-		rustc -C target-feature=+crt-static -o rust-static main.rs
+		env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL rustc -C target-feature=+crt-static -o rust-static main.rs
 		twice --runtime "$PWD/rust-static" --entry entry
 		holds 'out == b"42\n"'
 	fi
