@@ -5,12 +5,7 @@ load exec
 setup() {
 	mark=store-$BATS_TEST_NUMBER-$$-$RANDOM
 	mkdir dirs
-	tool mark <<-TOOL
-		#!/bin/sh
-		echo "\$RULVAR_IDEMPOTENCY_KEY" >>"$PWD/ran"
-		echo 1
-	TOOL
-	: >ran
+	marking_tool
 }
 
 # Whatever a store does, none outlives its rv-exec.

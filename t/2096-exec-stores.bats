@@ -22,12 +22,7 @@ teardown_file() {
 setup() {
 	mark=stores-$BATS_TEST_NUMBER-$$-$RANDOM
 	mkdir dirs
-	tool mark <<-TOOL
-		#!/bin/sh
-		echo "\$RULVAR_IDEMPOTENCY_KEY" >>"$PWD/ran"
-		echo 1
-	TOOL
-	: >ran
+	marking_tool
 }
 
 teardown() {

@@ -6,6 +6,16 @@ tool() {
 	chmod 755 "$1"
 }
 
+# A tool "mark" that writes its key to ./ran, which shows whether it was started.
+marking_tool() {
+	tool mark <<-TOOL
+		#!/bin/sh
+		echo "\$RULVAR_IDEMPOTENCY_KEY" >>"$PWD/ran"
+		echo 1
+	TOOL
+	: >ran
+}
+
 # x OPTION... -- COMMAND...: rv-exec with a name and with workdirs of this test's own.
 x() {
 	mkdir -p dirs

@@ -188,10 +188,7 @@ static void add_pair(struct rv_buffer *out, size_t index, const char *one, const
 {
 	rv_buffer_add_string(out, index > 0 ? ",{" : "{");
 	rv_json_member_string(out, one, one_text);
-	if (two_text != NULL)
-		rv_json_member_string(out, two, two_text);
-	else
-		rv_json_member_null(out, two);
+	rv_json_member_string_or_null(out, two, two_text);
 	rv_buffer_add_byte(out, '}');
 }
 
@@ -203,14 +200,8 @@ static void add_host(struct rv_buffer *out, const struct rv_host *host)
 	add_pair(out, 0, "release", host->release, "machine", host->machine);
 	rv_json_add_name(out, "os");
 	rv_buffer_add_byte(out, '{');
-	if (host->os_id != NULL)
-		rv_json_member_string(out, "id", host->os_id);
-	else
-		rv_json_member_null(out, "id");
-	if (host->os_version != NULL)
-		rv_json_member_string(out, "versionId", host->os_version);
-	else
-		rv_json_member_null(out, "versionId");
+	rv_json_member_string_or_null(out, "id", host->os_id);
+	rv_json_member_string_or_null(out, "versionId", host->os_version);
 	rv_buffer_add_byte(out, '}');
 }
 

@@ -4,14 +4,6 @@
 
 #include "lib/json/write.h"
 
-static void add_string_or_null(struct rv_buffer *out, const char *name, const char *text)
-{
-	if (text != NULL)
-		rv_json_member_string(out, name, text);
-	else
-		rv_json_member_null(out, name);
-}
-
 static void add_span_or_null(struct rv_buffer *out, const char *name, struct rv_span text)
 {
 	if (text.data != NULL)
@@ -85,9 +77,9 @@ static void add_all(struct rv_buffer *out, const struct rv_service *service, con
 	rv_buffer_add_byte(out, '{');
 	rv_json_member_string(out, "kind", "tool-executor");
 	rv_json_member_string(out, "name", executor->name);
-	add_string_or_null(out, "ledger", options->ledger != NULL ? options->ledger : options->ledger_exec);
-	add_string_or_null(out, "phases", !has_ledger ? NULL : options->outcomes_only ? "one" : "two");
-	add_string_or_null(out, "durability", !has_ledger ? NULL : options->power ? "power" : "process");
+	rv_json_member_string_or_null(out, "ledger", options->ledger != NULL ? options->ledger : options->ledger_exec);
+	rv_json_member_string_or_null(out, "phases", !has_ledger ? NULL : options->outcomes_only ? "one" : "two");
+	rv_json_member_string_or_null(out, "durability", !has_ledger ? NULL : options->power ? "power" : "process");
 	add_strings(out, "allowEnv", options->allow_env);
 	rv_json_member_bool(out, "credentials", options->credentials != NULL);
 	rv_json_add_name(out, "bounds");

@@ -42,14 +42,6 @@ static void add_identity(struct rv_buffer *out, const struct rv_dispatch *dispat
 	}
 }
 
-static void member_string_or_null(struct rv_buffer *out, const char *name, const char *text)
-{
-	if (text != NULL)
-		rv_json_member_string(out, name, text);
-	else
-		rv_json_member_null(out, name);
-}
-
 /* Where limits were asked for: which one was run into, and how near the memory came to its own. */
 static void add_limits(struct rv_buffer *out, const struct rv_dispatch *dispatch)
 {
@@ -60,7 +52,7 @@ static void add_limits(struct rv_buffer *out, const struct rv_dispatch *dispatch
 		return;
 	if (dispatch->peak_bytes >= 0)
 		rv_json_member_int(out, "peakMemoryBytes", dispatch->peak_bytes);
-	member_string_or_null(out, "limit", dispatch->limit);
+	rv_json_member_string_or_null(out, "limit", dispatch->limit);
 }
 
 static void add_end(struct rv_buffer *out, const struct rv_dispatch *dispatch)

@@ -232,6 +232,14 @@ void rv_json_member_null(struct rv_buffer *out, const char *name)
 	rv_buffer_add(out, "null", 4);
 }
 
+void rv_json_member_string_or_null(struct rv_buffer *out, const char *name, const char *text)
+{
+	if (text != NULL)
+		rv_json_member_string(out, name, text);
+	else
+		rv_json_member_null(out, name);
+}
+
 void rv_json_member_raw(struct rv_buffer *out, const char *name, struct rv_span json)
 {
 	rv_json_add_name(out, name);

@@ -28,6 +28,7 @@ void rv_json_member_span(struct rv_buffer *out, const char *name, struct rv_span
 void rv_json_member_int(struct rv_buffer *out, const char *name, int64_t value);
 void rv_json_member_bool(struct rv_buffer *out, const char *name, bool value);
 void rv_json_member_null(struct rv_buffer *out, const char *name);
+void rv_json_member_string_or_null(struct rv_buffer *out, const char *name, const char *text); /* NULL: null */
 void rv_json_member_raw(struct rv_buffer *out, const char *name, struct rv_span json);
 
 #endif

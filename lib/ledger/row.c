@@ -64,10 +64,7 @@ void rv_row_add_outcome(struct rv_buffer *out, const struct rv_attempt *attempt,
 		rv_json_member_int(out, RV_NAME_EXIT_CODE, outcome->exit_code);
 	else
 		rv_json_member_null(out, RV_NAME_EXIT_CODE);
-	if (outcome->signal != NULL)
-		rv_json_member_string(out, RV_NAME_SIGNAL, outcome->signal);
-	else
-		rv_json_member_null(out, RV_NAME_SIGNAL);
+	rv_json_member_string_or_null(out, RV_NAME_SIGNAL, outcome->signal);
 	rv_buffer_add_string(out, "}\n");
 }
 

@@ -5,14 +5,13 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/idmap.h"
 #include "lib/base/io.h"
 
 static pid_t clone_with_pidfd(uint64_t namespaces, int *pidfd)
@@ -90,30 +89,12 @@ int rv_child_kill(struct rv_child *child, int wait_ms, int *status)
 	return 1;
 }
 
-static int write_proc(pid_t pid, const char *name, const char *text, struct rv_error *err)
-{
-	char path[64];
-	rv_auto_fd int fd = -1;
-
-	(void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-	fd = rv_io_open(path, O_WRONLY, 0, err);
-	if (fd < 0 || rv_io_write_all(fd, text, strlen(text), err) != 0) {
-		err->code = RV_E_CONFIG;
-		return rv_error_wrap(err, "user namespace: %s", name);
-	}
-	return 0;
-}
-
 int rv_spawn_map_self(pid_t child, void *data, struct rv_error *err)
 {
-	char map[64];
+	const struct rv_idmap map = {
+		.inside_uid = geteuid(), .outside_uid = geteuid(), .inside_gid = getegid(), .outside_gid = getegid(),
+	};
 
 	(void)data;
-	if (write_proc(child, "setgroups", "deny", err) != 0)
-		return -1;
-	(void)snprintf(map, sizeof map, "%u %u 1\n", (unsigned)geteuid(), (unsigned)geteuid());
-	if (write_proc(child, "uid_map", map, err) != 0)
-		return -1;
-	(void)snprintf(map, sizeof map, "%u %u 1\n", (unsigned)getegid(), (unsigned)getegid());
-	return write_proc(child, "gid_map", map, err);
+	return rv_idmap_write(child, &map, err);
 }

@@ -11,7 +11,6 @@
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -24,7 +23,7 @@
 #include <linux/close_range.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/io.h"
+#include "lib/base/idmap.h"
 #include "lib/sandbox/behind.h"
 #include "lib/sandbox/mounts.h"
 #include "lib/sandbox/restrict.h"
@@ -65,35 +64,19 @@ void rv_boundary_ids(struct rv_boundary *boundary)
 	boundary->instance.gid = mapped ? INSIDE_ID : boundary->outside_gid;
 }
 
-static int write_proc(pid_t pid, const char *name, const char *text, struct rv_error *err)
-{
-	char path[64];
-	rv_auto_fd int fd = -1;
-
-	(void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-	fd = rv_io_open(path, O_WRONLY, 0, err);
-	if (fd < 0 || rv_io_write_all(fd, text, strlen(text), err) != 0) {
-		err->code = RV_E_CONFIG;
-		return rv_error_wrap(err, "user namespace: %s", name);
-	}
-	return 0;
-}
-
 int rv_boundary_map(pid_t child, void *data, struct rv_error *err)
 {
 	const struct rv_boundary *boundary = data;
-	char map[64];
+	const struct rv_idmap map = {
+		.inside_uid = boundary->instance.uid,
+		.outside_uid = boundary->outside_uid,
+		.inside_gid = boundary->instance.gid,
+		.outside_gid = boundary->outside_gid,
+		/* root may map any id without it, and its child has groups to let go of */
+		.keep_setgroups = geteuid() == 0,
+	};
 
-	if (!has_user_namespace(boundary))
-		return 0;
-	/* root may map any id without it, and its child has groups to let go of */
-	if (geteuid() != 0 && write_proc(child, "setgroups", "deny", err) != 0)
-		return -1;
-	(void)snprintf(map, sizeof map, "%u %u 1\n", (unsigned)boundary->instance.uid, (unsigned)boundary->outside_uid);
-	if (write_proc(child, "uid_map", map, err) != 0)
-		return -1;
-	(void)snprintf(map, sizeof map, "%u %u 1\n", (unsigned)boundary->instance.gid, (unsigned)boundary->outside_gid);
-	return write_proc(child, "gid_map", map, err);
+	return has_user_namespace(boundary) ? rv_idmap_write(child, &map, err) : 0;
 }
 
 /* ---- both roles ---- */
