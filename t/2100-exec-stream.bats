@@ -286,3 +286,25 @@ no_workdir() {
 	rv_fails 2 rv-exec --jobs 2 --tool t -- /bin/true </dev/null
 	rv_equal '' "$(rv-exec --stream -- /bin/true </dev/null)"
 }
+
+@test "a slot whose workdir is slow to go takes the next request when it has gone, and not at the end of the input" {
+	# What an undumpable process does, an ordinary user's strace does not see.
+	rv_need strace root
+	tool leaves <<-TOOL
+		#!/bin/sh
+		: >left
+		echo 1
+	TOOL
+	mkfifo in
+	mkdir -p dirs
+	strace -f -o trace -e trace=unlinkat -e inject=unlinkat:delay_enter=1500000 \
+		rv-exec --stream --workdir-base "$PWD/dirs" -- "$PWD/leaves" <in >replies 2>said 3>&- &
+	exec 9>in
+	requests 2 >&9
+	rv_until eval '[ "$(wc -l <replies)" -eq 2 ]'
+	exec 9>&-
+	wait $!
+	grep -q 'still being removed' said
+	grep -q 'DELAYED' trace
+	no_workdir
+}
