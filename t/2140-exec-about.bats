@@ -24,7 +24,7 @@ setup() {
 		'(reply["ledger"], reply["phases"], reply["durability"]) == ("ledger", "one", "power")' \
 		'reply["allowEnv"] == ["TOKEN","B"] and reply["credentials"] is True' \
 		'reply["bounds"] == {"timeoutMs":60000,"killGraceMs":3000,"maxOutputBytes":2048}'
-	! grep -q secret reply
+	rv_fails 1 grep -q secret reply
 	[ ! -e ledger ]
 }
 

@@ -169,9 +169,9 @@ agree() {
 	cp /bin/sh plain
 	chmod 644 plain
 	unavailable 'ermission' "$PWD/plain"
-	head -c 100 /bin/sh >cut
-	chmod 755 cut
-	unavailable 'ELF' "$PWD/cut"
+	head -c 100 /bin/sh >short
+	chmod 755 short
+	unavailable 'ELF' "$PWD/short"
 	# Another machine's (e_machine), and the 32-bit class.
 	cp /bin/sh arm
 	printf '\267' | dd of=arm bs=1 seek=18 conv=notrunc status=none

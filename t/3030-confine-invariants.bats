@@ -143,7 +143,7 @@ EOT
 	rv_need strace
 	strace -f -e trace=kill,tgkill,pidfd_send_signal -o trace rv-confine --root "$PWD/root" --runtime "$SH" --program prog \
 		--input in --unpinned --entry main.sh >result 2>stderr
-	! grep -q SIGKILL <(grep -v 'killed by\|--- SIG' trace | grep pidfd_send_signal.*SIGKILL | grep -v ESRCH) || rv_die "$(cat trace)"
+	! grep -q SIGKILL <(grep -v 'killed by\|--- SIG' trace | grep "pidfd_send_signal.*SIGKILL" | grep -v ESRCH) || rv_die "$(cat trace)"
 }
 
 @test "invariant 8, reaping: pipes that somebody else holds open are unresolved, quarantined, and answered within the grace" {
