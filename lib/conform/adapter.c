@@ -78,7 +78,7 @@ int rv_adapter_open(struct rv_adapter *adapter, const char *const *argv, struct 
 
 	memset(adapter, 0, sizeof *adapter);
 	adapter->argv = argv;
-	while (argv[n] != NULL && n < WORDS_MAX) {
+	while (n < WORDS_MAX && argv[n] != NULL) {
 		words[n] = argv[n];
 		n++;
 	}
