@@ -8,7 +8,6 @@
 #include "lib/ledger/names.h"
 
 #define LITERAL_MAX 32 /* what two vectors hold */
-#define DIGITS_MAX 15  /* of an integer that a double holds exactly whatever the digits are */
 
 enum kind {
 	STRING,         /* up to its closing quote, with which the next literal begins */
@@ -18,7 +17,8 @@ enum kind {
 	END             /* nothing: the literal was the end of the line */
 };
 
-enum slot { NOBODY, KEY, RUN_ID, TOOL, ARGS_HASH, STARTED_AT, ATTEMPT_ID, OUTCOME, SLOTS };
+/* Whose text is wanted, and so must be without escapes. */
+enum slot { NOBODY, ATTEMPT_ID, OUTCOME, SLOTS };
 
 struct step {
 	char literal[LITERAL_MAX]; /* what stands before the value */
@@ -34,14 +34,14 @@ struct step {
 #define MORE(text, kind, slot) { text, WANT(text), sizeof(text) - 1, kind, slot, true }
 
 #define ATTEMPT                                                              \
-	STEP(",\"" RV_NAME_KEY "\":\"", STRING, KEY),                        \
-	STEP("\",\"" RV_NAME_RUN_ID "\":\"", STRING, RUN_ID),                \
+	STEP(",\"" RV_NAME_KEY "\":\"", STRING, NOBODY),                        \
+	STEP("\",\"" RV_NAME_RUN_ID "\":\"", STRING, NOBODY),                \
 	STEP("\",\"" RV_NAME_SPAN_ID "\":\"", STRING, NOBODY),               \
-	STEP("\",\"" RV_NAME_TOOL "\":\"", STRING, TOOL),                    \
-	STEP("\",\"" RV_NAME_ARGS_HASH "\":\"", STRING, ARGS_HASH),          \
+	STEP("\",\"" RV_NAME_TOOL "\":\"", STRING, NOBODY),                    \
+	STEP("\",\"" RV_NAME_ARGS_HASH "\":\"", STRING, NOBODY),          \
 	STEP("\",\"" RV_NAME_EXECUTOR "\":\"", STRING, NOBODY),              \
 	STEP("\",\"" RV_NAME_WORKDIR "\":\"", STRING, NOBODY),               \
-	STEP("\",\"" RV_NAME_STARTED_AT "\":", NUMBER, STARTED_AT),          \
+	STEP("\",\"" RV_NAME_STARTED_AT "\":", NUMBER, NOBODY),          \
 	STEP(",\"" RV_NAME_ATTEMPT_ID "\":\"", STRING, ATTEMPT_ID)
 
 #define INTENT_HEAD  "{\"" RV_NAME_PHASE "\":\"intent\""
@@ -119,21 +119,41 @@ static inline __attribute__((always_inline)) const char *skip_plain(const char *
 	return at;
 }
 
-/* The closing quote of a string that begins at `start` and is not ASCII from `at` on, or NULL. */
-static __attribute__((noinline)) const char *end_of_text(const char *start, const char *at)
+static bool is_hex(char c)
 {
-	while ((unsigned char)*at >= 0x20 && *at != '"' && *at != '\\')
-		at++;
-	return *at == '"' && rv_text_is_utf8(start, (size_t)(at - start)) ? at : NULL;
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-static inline __attribute__((always_inline)) const char *end_of_string(const char *start, bool vectors)
+/* Behind the escape at `at`, or NULL. */
+static const char *end_of_escape(const char *at)
+{
+	static const char shorts[] = "\"\\/bfnrt";
+
+	if (at[1] == 'u')
+		return is_hex(at[2]) && is_hex(at[3]) && is_hex(at[4]) && is_hex(at[5]) ? at + 6 : NULL;
+	return at[1] != '\0' && strchr(shorts, at[1]) != NULL ? at + 2 : NULL;
+}
+
+/* The closing quote of a string that is not all plain, or NULL. */
+static __attribute__((noinline)) const char *end_of_text(const char *start, bool escapes)
+{
+	const char *at = start;
+
+	while (*at != '"') {
+		if ((unsigned char)*at < 0x20 || (*at == '\\' && !escapes))
+			return NULL;
+		at = *at == '\\' ? end_of_escape(at) : at + 1;
+		if (at == NULL)
+			return NULL;
+	}
+	return rv_text_is_utf8(start, (size_t)(at - start)) ? at : NULL;
+}
+
+static inline __attribute__((always_inline)) const char *end_of_string(const char *start, bool escapes, bool vectors)
 {
 	const char *at = skip_plain(start, vectors);
 
-	if (*at == '"')
-		return at;
-	return (signed char)*at < 0 ? end_of_text(start, at) : NULL;
+	return *at == '"' ? at : end_of_text(start, escapes);
 }
 
 /* Behind the digits of an integer that is written without sign or leading zero; NULL where there is none. */
@@ -161,16 +181,17 @@ static bool is_null(const char *at)
 }
 
 /* Behind the value of a step that begins at `at`, or NULL. */
-static inline __attribute__((always_inline)) const char *end_of_value(const char *at, unsigned kind, bool vectors)
+static inline __attribute__((always_inline)) const char *end_of_value(const char *at, const struct step *step,
+									      bool vectors)
 {
-	switch ((enum kind)kind) {
+	switch ((enum kind)step->kind) {
 	case STRING:
-		return end_of_string(at, vectors);
+		return end_of_string(at, step->slot == NOBODY, vectors);
 	case NUMBER:
 		return end_of_number(at, vectors);
 	case STRING_OR_NULL:
 		if (*at == '"') {
-			at = end_of_string(at + 1, vectors);
+			at = end_of_string(at + 1, step->slot == NOBODY, vectors);
 			return at == NULL ? NULL : at + 1;
 		}
 		return is_null(at) ? at + 4 : NULL;
@@ -199,32 +220,12 @@ static inline __attribute__((always_inline)) const char *follow(const char *at, 
 		at += step->len;
 		if (step->kind == END)
 			return at - 1;
-		end = end_of_value(at, step->kind, vectors);
+		end = end_of_value(at, step, vectors);
 		if (end == NULL)
 			return NULL;
 		values[step->slot] = (struct rv_span){ at, (size_t)(end - at) };
 		at = end;
 	}
-}
-
-static bool take_row(const struct rv_span values[SLOTS], struct rv_row *row)
-{
-	struct rv_span digits = values[STARTED_AT];
-	int64_t started_at = 0;
-
-	if (digits.len > DIGITS_MAX)
-		return false;
-	for (size_t i = 0; i < digits.len; i++)
-		started_at = started_at * 10 + (digits.data[i] - '0');
-	row->started_at = (double)started_at;
-	row->key = values[KEY];
-	row->run_id = values[RUN_ID];
-	row->tool = values[TOOL];
-	row->args_hash = values[ARGS_HASH];
-	row->attempt_id = values[ATTEMPT_ID];
-	row->bytes_base64 = (struct rv_span){ NULL, 0 };
-	row->node = NULL;
-	return row->phase == RV_PHASE_INTENT || rv_outcome_class_of(values[OUTCOME], &row->outcome);
 }
 
 static inline __attribute__((always_inline)) const char *read_row(const char *line, struct rv_row *row, bool vectors)
@@ -235,7 +236,6 @@ static inline __attribute__((always_inline)) const char *read_row(const char *li
 
 	if (is_literal(line, &intent, vectors)) {
 		row->phase = RV_PHASE_INTENT;
-		row->outcome = RV_OUTCOME_OK;
 		newline = follow(line + intent.len, intent_steps, values, vectors);
 	} else if (is_literal(line, &outcome, vectors)) {
 		row->phase = RV_PHASE_OUTCOME;
@@ -243,7 +243,10 @@ static inline __attribute__((always_inline)) const char *read_row(const char *li
 	} else {
 		return NULL;
 	}
-	return newline != NULL && take_row(values, row) ? newline : NULL;
+	if (newline == NULL)
+		return NULL;
+	row->attempt_id = values[ATTEMPT_ID];
+	return row->phase == RV_PHASE_INTENT || rv_outcome_class_of(values[OUTCOME], &row->outcome) ? newline : NULL;
 }
 
 const char *rv_layout_read(const char *line, struct rv_row *row)

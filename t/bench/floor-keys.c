@@ -3,8 +3,11 @@
  * which nobody looks at, and two SHA-256, with the algorithm fetched once; no tree, no canonical
  * form, no keys.  Prints one line at the end, so that nothing is optimised away.
  *
- * usage: floor-keys < invocations.jsonl
+ * usage: floor-keys [bare] < invocations.jsonl
+ *
+ * bare: without the hashes, which is yajl's own speed on any JSON lines.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +54,7 @@ struct floor {
 	EVP_MD *algorithm;
 	EVP_MD_CTX *context;
 	unsigned char sum;
+	bool bare;
 };
 
 static int hash(struct floor *bottom, const char *line, size_t len)
@@ -73,7 +77,7 @@ static int take_line(struct floor *bottom, const char *line, size_t len)
 
 	if (handle != NULL && yajl_parse(handle, (const unsigned char *)line, len) == yajl_status_ok &&
 	    yajl_complete_parse(handle) == yajl_status_ok)
-		result = hash(bottom, line, len) == 0 ? hash(bottom, line, len) : -1;
+		result = bottom->bare || (hash(bottom, line, len) == 0 && hash(bottom, line, len) == 0) ? 0 : -1;
 	if (handle != NULL)
 		yajl_free(handle);
 	return result;
@@ -95,9 +99,10 @@ static long take_lines(struct floor *bottom, char *data, size_t len)
 	return (long)len;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	struct floor bottom = { EVP_MD_fetch(NULL, "SHA256", NULL), EVP_MD_CTX_new(), 0 };
+	struct floor bottom = { EVP_MD_fetch(NULL, "SHA256", NULL), EVP_MD_CTX_new(), 0,
+				argc == 2 && strcmp(argv[1], "bare") == 0 };
 	char *data = malloc(2 * BLOCK);
 	long rest = 0;
 	ssize_t n;
