@@ -51,7 +51,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 "$build/t/bench/ledger" "$rows" >whole
 "$build/t/bench/ledger" $((rows / 16)) >part
-"$build/t/bench/ledger" $((rows / 16)) escaped >escaped
+"$build/t/bench/ledger" $((rows / 16)) escaped >escapes
 
 declare -A command=(
 	[wc]="wc -l whole"
@@ -60,7 +60,7 @@ declare -A command=(
 	[summary]="$build/rv-ledger-scan --format summary whole"
 	[jq]="jq -c . part"
 	[node]="node $source/t/bench/lines.mjs part"
-	[scan-escaped]="$build/rv-ledger-scan escaped"
+	[scan-escaped]="$build/rv-ledger-scan escapes"
 	[yajl-escaped]="$build/t/bench/floor-keys bare"
 )
 names=(wc scan scan-2 summary scan-escaped yajl-escaped)
@@ -86,7 +86,7 @@ took() {
 	result=$(python3 -Ic '
 import os, resource, subprocess, sys, time
 began = time.monotonic()
-with open("escaped") as stdin:
+with open("escapes") as stdin:
     status = subprocess.call(sys.argv[1:], stdin=stdin, stdout=subprocess.DEVNULL)
 print(int((time.monotonic() - began) * 1e6), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 sys.exit(status > 1)' ${command[$1]})
@@ -106,7 +106,7 @@ done
 for name in "${names[@]}" "${slow[@]}"; do
 	case $name in
 	node | jq) file=part ;;
-	*-escaped) file=escaped ;;
+	*-escaped) file=escapes ;;
 	*) file=whole ;;
 	esac
 	awk -v n="$name" -v t="${best[$name]}" -v bytes="$(stat -c %s $file)" -v peak="${peak[$name]}" 'BEGIN {
