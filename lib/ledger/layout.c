@@ -33,15 +33,15 @@ struct step {
 #define STEP(text, kind, slot) { text, WANT(text), sizeof(text) - 1, kind, slot, false }
 #define MORE(text, kind, slot) { text, WANT(text), sizeof(text) - 1, kind, slot, true }
 
-#define ATTEMPT                                                              \
+#define ATTEMPT                                                                 \
 	STEP(",\"" RV_NAME_KEY "\":\"", STRING, NOBODY),                        \
-	STEP("\",\"" RV_NAME_RUN_ID "\":\"", STRING, NOBODY),                \
-	STEP("\",\"" RV_NAME_SPAN_ID "\":\"", STRING, NOBODY),               \
-	STEP("\",\"" RV_NAME_TOOL "\":\"", STRING, NOBODY),                    \
-	STEP("\",\"" RV_NAME_ARGS_HASH "\":\"", STRING, NOBODY),          \
-	STEP("\",\"" RV_NAME_EXECUTOR "\":\"", STRING, NOBODY),              \
-	STEP("\",\"" RV_NAME_WORKDIR "\":\"", STRING, NOBODY),               \
-	STEP("\",\"" RV_NAME_STARTED_AT "\":", NUMBER, NOBODY),          \
+	STEP("\",\"" RV_NAME_RUN_ID "\":\"", STRING, NOBODY),                   \
+	STEP("\",\"" RV_NAME_SPAN_ID "\":\"", STRING, NOBODY),                  \
+	STEP("\",\"" RV_NAME_TOOL "\":\"", STRING, NOBODY),                     \
+	STEP("\",\"" RV_NAME_ARGS_HASH "\":\"", STRING, NOBODY),                \
+	STEP("\",\"" RV_NAME_EXECUTOR "\":\"", STRING, NOBODY),                 \
+	STEP("\",\"" RV_NAME_WORKDIR "\":\"", STRING, NOBODY),                  \
+	STEP("\",\"" RV_NAME_STARTED_AT "\":", NUMBER, NOBODY),                 \
 	STEP(",\"" RV_NAME_ATTEMPT_ID "\":\"", STRING, ATTEMPT_ID)
 
 #define INTENT_HEAD  "{\"" RV_NAME_PHASE "\":\"intent\""
@@ -182,7 +182,7 @@ static bool is_null(const char *at)
 
 /* Behind the value of a step that begins at `at`, or NULL. */
 static inline __attribute__((always_inline)) const char *end_of_value(const char *at, const struct step *step,
-									      bool vectors)
+								      bool vectors)
 {
 	switch ((enum kind)step->kind) {
 	case STRING:

@@ -2,7 +2,7 @@
  * ledger ROWS [plain|escaped]: a ledger of so many rows on standard output, as eight slots of
  * rv-exec write it: pairs of intent and outcome that overlap, made by the library's own row writer
  * from a fixed seed.  Every 50,000th attempt lacks its outcome.  escaped: each row has a string with
- * escapes, which the fast reader leaves to the slow one.
+ * escapes.
  */
 #include <stdint.h>
 #include <stdio.h>
