@@ -183,7 +183,10 @@ static void tear(void)
 {
 	rv_auto_buffer struct rv_buffer tail = RV_BUFFER_INIT;
 	struct rv_error err = RV_ERROR_INIT;
+	char self[RV_UUID_TEXT];
 
+	if (rv_uuid(self, &err) != 0)
+		torture_die("tear", &err);
 	for (unsigned i = 0; !is_over(); i++) {
 		rv_auto_fd int gate_fd = rv_io_open(torture.gate, O_RDWR | O_CREAT, 0600, &err);
 		rv_auto_fd int fd = rv_io_open(torture.ledger, O_RDWR | O_APPEND, 0, &err);
@@ -194,7 +197,7 @@ static void tear(void)
 			torture_die("tear", &err);
 		if (is_torn(fd, &tail))
 			continue;
-		(void)snprintf(text, sizeof text, "{\"phase\":\"intent\",\"idempotencyKey\":\"torn-%lld-%u", (long long)end_ms, i);
+		(void)snprintf(text, sizeof text, "{\"phase\":\"intent\",\"idempotencyKey\":\"torn-%s-%u", self, i);
 		note(torture.torn, text);
 		if (rv_io_write_all(fd, text, strlen(text), &err) != 0)
 			torture_die("tear", &err);
