@@ -113,39 +113,6 @@ torn_ledger() {
 	rv_fails 4 rv-ledger-scan l.jsonl 2>err
 }
 
-@test "a full disk: the append fails, nothing behind it is damaged, and it works again with room" {
-	rv_need tmpfs
-	cat >inside <<-'SHELL'
-		set -eu
-		mount -t tmpfs -o size=64k none mnt
-		tool=$RV_BIN/t/ledger-tool
-		# Rows until it is full, the last one cut short by the disk.
-		head -c 3000 /dev/zero | tr '\0' p >padding
-		row() {
-			printf '{"phase":"outcome","idempotencyKey":"k","runId":"r","spanId":"s","tool":"%s","argsHash":"h","executor":"e","workdir":"/w","startedAt":%s,"durationMs":1,"outcome":"ok","exitCode":0,"signal":null}\n' "$(cat padding)" "$1"
-		}
-		i=0
-		while row $i | "$tool" append mnt/l.jsonl 2>err; do i=$((i + 1)); [ $i -lt 100 ]; done
-		grep -q '^ledger-tool: ledger: ' err
-		[ $i -gt 3 ]
-		"$RV_BIN/rv-ledger-scan" mnt/l.jsonl
-		# Still full: the torn tail cannot even be mended, and stays as it is.
-		cp mnt/l.jsonl before
-		status=0
-		"$RV_BIN/rv-ledger-repair" --wait 200ms mnt/l.jsonl 2>err || status=$?
-		[ $status -eq 5 ] || [ "$(tail -c 1 before | od -An -c | tr -d ' ')" = '\n' ]
-		cmp before mnt/l.jsonl
-		mount -o remount,size=1m mnt
-		row $i | "$tool" append mnt/l.jsonl
-		"$RV_BIN/rv-ledger-scan" --format summary mnt/l.jsonl >summary
-		grep -q "\"outcomes\":$((i + 1)),.*\"corrupt\":0," summary
-		ls mnt >names
-		[ "$(cat names)" = l.jsonl ]
-	SHELL
-	mkdir mnt
-	unshare --mount bash inside
-}
-
 @test "a limit on the file's size is an error, and no death" {
 	torn_ledger
 	cp l.jsonl before
