@@ -70,7 +70,6 @@ rv_have() {
 	userns) unshare --user --map-root-user --pid --fork true ;;
 	userns-user) rv_as_user unshare --user --map-root-user --pid --fork true ;;
 	strace) strace -f -o /dev/null true ;;
-	tmpfs) [ "$(id -u)" -eq 0 ] && unshare --mount sh -c 'mount -t tmpfs -o size=64k none /mnt' ;;
 	own-memory) [ -z "${RV_SANITIZED:-}" ] ;; # a limit on memory means the program's, not a sanitizer's
 	proc-environ) [ -r /proc/self/environ ] ;;
 	full) [ -c /dev/full ] ;;

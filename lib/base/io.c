@@ -210,18 +210,21 @@ int rv_io_create(const char *path, const void *bytes, size_t len, mode_t mode, b
 	return made;
 }
 
-int rv_io_sync_parent(const char *path, struct rv_error *err)
+int rv_io_open_parent(const char *path, int flags, struct rv_error *err)
 {
 	rv_auto_free char *dir = parent_of(path);
-	rv_auto_fd int fd = -1;
 
-	if (dir == NULL)
-		return rv_error_nomem(err);
-	fd = rv_io_open(dir, O_RDONLY | O_DIRECTORY, 0, err);
+	return dir == NULL ? rv_error_nomem(err) : rv_io_open(dir, flags | O_DIRECTORY, 0, err);
+}
+
+int rv_io_sync_parent(const char *path, struct rv_error *err)
+{
+	rv_auto_fd int fd = rv_io_open_parent(path, O_RDONLY, err);
+
 	if (fd < 0)
 		return -1;
 	if (fsync(fd) != 0)
-		return rv_error_set(err, RV_E_IO, errno, "fsync %s", dir);
+		return rv_error_set(err, RV_E_IO, errno, "fsync the directory of %s", path);
 	return 0;
 }
 

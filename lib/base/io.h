@@ -38,7 +38,9 @@ int rv_io_read_file(const char *path, struct rv_buffer *out, struct rv_error *er
  * directory afterwards.  1 made, 0 the name is taken, -1 error. */
 int rv_io_create(const char *path, const void *bytes, size_t len, mode_t mode, bool sync, struct rv_error *err);
 
-/* fsync the directory that holds `path`. */
+/* The directory that holds `path`, with O_RDONLY or O_PATH; -1 error. */
+int rv_io_open_parent(const char *path, int flags, struct rv_error *err);
+/* fsync it. */
 int rv_io_sync_parent(const char *path, struct rv_error *err);
 
 /* Open file description locks (fcntl(2), F_OFD_SETLK): exclusive, on [at, at+len).  They

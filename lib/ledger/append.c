@@ -50,6 +50,19 @@ static struct incarnation *current(const struct rv_ledger *ledger)
 	return &ledger->files[ledger->file_count - 1];
 }
 
+/* None is made where it would be refused. */
+static int check_place(const struct rv_ledger *ledger, struct rv_error *err)
+{
+	rv_auto_fd int fd = -1;
+
+	if (ledger->options.unsafe_fs)
+		return 0;
+	fd = rv_io_open_parent(ledger->path, O_PATH, err);
+	if (fd < 0)
+		return -1;
+	return rv_fs_check(fd, err) == 0 ? 0 : rv_error_wrap(err, "%s", ledger->path);
+}
+
 /* 1 opened, 2 created. */
 static int open_file(const struct rv_ledger *ledger, int *fd, struct rv_error *err)
 {
@@ -63,6 +76,8 @@ static int open_file(const struct rv_ledger *ledger, int *fd, struct rv_error *e
 		if (*fd >= 0)
 			return 1;
 		if (errno == ENOENT) {
+			if (check_place(ledger, err) != 0)
+				return -1;
 			*fd = open(ledger->path, flags | O_CREAT | O_EXCL, 0600);
 			if (*fd >= 0)
 				return 2;
