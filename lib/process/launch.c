@@ -41,7 +41,7 @@ static int set_up(const struct rv_launch *launch)
 		return -1;
 	if (launch->own_mounts)
 		(void)unshare(CLONE_NEWNS); /* where a worker cannot, no tool can mount either */
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+	if (!launch->privileged && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return -1;
 	if (launch->guarded_by_parent) {
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)

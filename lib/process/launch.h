@@ -28,6 +28,7 @@ struct rv_launch {
 	uint64_t data_bytes;  /* RLIMIT_DATA; UINT64_MAX: none */
 	bool own_mounts; /* its own mount namespace, so that the slot's stays as it is */
 	const struct rv_enclosure *enclosure; /* lib/process/slot.h; NULL: none */
+	bool privileged; /* no no_new_privs: a setuid launcher */
 	bool guarded_by_parent; /* PDEATHSIG: where no namespace does it */
 	/* filled in */
 	pid_t parent;

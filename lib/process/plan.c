@@ -13,18 +13,19 @@ static uint32_t add_words(struct rv_buffer *out, char *const *words)
 {
 	uint32_t count = 0;
 
-	for (; words[count] != NULL; count++)
+	for (; words != NULL && words[count] != NULL; count++)
 		rv_buffer_add(out, words[count], strlen(words[count]) + 1);
 	return count;
 }
 
-int rv_plan_add(struct rv_buffer *bytes, const struct rv_plan_text *text, uint32_t *argc, uint32_t *envc,
-		struct rv_error *err)
+int rv_plan_add(struct rv_buffer *bytes, const struct rv_plan_text *text, struct rv_plan_size *size, struct rv_error *err)
 {
 	rv_buffer_add(bytes, text->path, strlen(text->path) + 1);
 	rv_buffer_add(bytes, text->cwd, strlen(text->cwd) + 1);
-	*argc = add_words(bytes, text->argv);
-	*envc = add_words(bytes, text->envp);
+	size->argc = add_words(bytes, text->argv);
+	size->envc = add_words(bytes, text->envp);
+	size->undoc = add_words(bytes, text->undo);
+	size->length = bytes->len;
 	return rv_buffer_check(bytes, err);
 }
 
@@ -80,24 +81,26 @@ static int take_bytes(const char *bytes, int fd, char *to, uint64_t length)
 	return 0;
 }
 
-int rv_plan_read(const char *bytes, int fd, uint64_t length, uint32_t argc, uint32_t envc, struct rv_plan_view *view)
+int rv_plan_read(const char *bytes, int fd, const struct rv_plan_size *size, struct rv_plan_view *view)
 {
-	size_t words = ((size_t)argc + envc + 2) * sizeof(char *);
+	size_t words = ((size_t)size->argc + size->envc + size->undoc + 3) * sizeof(char *);
 	char *at;
 	const char *end;
 
-	view->memory = malloc(words + length);
+	view->memory = malloc(words + size->length);
 	if (view->memory == NULL)
 		return -1;
 	view->argv = view->memory;
-	view->envp = view->argv + argc + 1;
+	view->envp = view->argv + size->argc + 1;
+	view->undo = view->envp + size->envc + 1;
 	at = (char *)view->memory + words;
-	end = at + length;
-	if (take_bytes(bytes, fd, at, length) == 0) {
+	end = at + size->length;
+	if (take_bytes(bytes, fd, at, size->length) == 0) {
 		view->path = next_word(&at, end);
 		view->cwd = next_word(&at, end);
-		if (view->path != NULL && view->cwd != NULL && take_words(&at, end, view->argv, argc) == 0 &&
-		    take_words(&at, end, view->envp, envc) == 0)
+		if (view->path != NULL && view->cwd != NULL && take_words(&at, end, view->argv, size->argc) == 0 &&
+		    take_words(&at, end, view->envp, size->envc) == 0 &&
+		    take_words(&at, end, view->undo, size->undoc) == 0)
 			return 0;
 	}
 	free(view->memory);

@@ -63,6 +63,7 @@ static int start_with(struct rv_slot *slot, uint64_t namespaces, struct rv_error
 	struct rv_worker_setup setup = {
 		.namespaces = (namespaces & CLONE_NEWPID) != 0, .mounts = (namespaces & CLONE_NEWNS) != 0,
 		.enclosure = namespaces != 0 ? slot->all->enclosure : NULL,
+		.undo = slot->all->undo,
 	};
 	struct rv_spawn_plan plan = {
 		.namespaces = namespaces,
@@ -262,6 +263,29 @@ int rv_slot_discarded(struct rv_slot *slot, int wait_ms, struct rv_error *err)
 		return rv_error_set(err, RV_E_IO, 0, "the slot worker is gone: the workdir may be left");
 	if (answer.errnum != 0)
 		return rv_error_set(err, RV_E_IO, 0, "%.*s", (int)sizeof answer.path, answer.path);
+	return 1;
+}
+
+int rv_slot_undo(struct rv_slot *slot, struct rv_error *err)
+{
+	struct rv_wire_message message = { .op = RV_WIRE_UNDO };
+	int sent = rv_wire_send(slot->socket, &message, NULL, 0, err);
+
+	slot->removing = sent == 0;
+	return sent;
+}
+
+int rv_slot_undone(struct rv_slot *slot, int wait_ms, struct rv_error *err)
+{
+	struct rv_wire_message answer;
+
+	if (await(slot->socket, wait_ms) == 0)
+		return 0;
+	slot->removing = false;
+	if (rv_wire_receive(slot->socket, &answer, NULL) != 1 || answer.op != RV_WIRE_UNDONE)
+		return rv_error_set(err, RV_E_IO, 0, "the slot worker is gone");
+	if (answer.errnum != 0)
+		return rv_error_set(err, RV_E_IO, answer.errnum, "the engine does not say that it is gone");
 	return 1;
 }
 

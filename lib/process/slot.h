@@ -18,6 +18,9 @@
 #include "lib/process/spawn.h"
 
 struct rv_wire_page;
+/* Undo a run, by the words that its plan gave: in a child of the worker, whose exit status is what this
+ * returns; 0 when it is certain that nothing is left.  All signals are blocked when it is called. */
+typedef int rv_undo(char *const *words);
 
 enum rv_containment { RV_CONTAIN_NAMESPACE, RV_CONTAIN_SUBREAPER };
 
@@ -42,13 +45,14 @@ struct rv_slots {
 	struct rv_slot *first;
 	const struct rv_enclosure *enclosure; /* of the slots that are to be contained; borrowed; NULL: none */
 	const struct rv_child *beside[2]; /* borrowed; NULL: there is no such program */
+	rv_undo *undo; /* set before a slot is started; may be NULL */
 };
 
 struct rv_slot {
 	struct rv_child worker;
 	int socket; /* owned; -1 when not started or lost */
 	struct rv_wire_page *page; /* owned; shared with the worker */
-	bool removing; /* a discard was asked for and not answered yet */
+	bool removing; /* a discard or an undoing was asked for and not answered yet */
 	enum rv_containment containment;
 	struct rv_slots *all;
 	struct rv_slot *next;
@@ -79,6 +83,12 @@ int rv_slot_discard(struct rv_slot *slot, const char *path, struct rv_error *err
 
 /* Wait up to wait_ms for the answer to a discard: 1 removed, 0 not yet, -1 cannot be (err). */
 int rv_slot_discarded(struct rv_slot *slot, int wait_ms, struct rv_error *err);
+
+/* Ask that the last run be undone (its plan said how), and wait up to wait_ms for the answer: 1 it is certain
+ * that nothing is left, 0 not yet, -1 it is not (err).  A host that dies, or leaves the slot, need not ask: what
+ * is not undone by then the worker undoes. */
+int rv_slot_undo(struct rv_slot *slot, struct rv_error *err);
+int rv_slot_undone(struct rv_slot *slot, int wait_ms, struct rv_error *err);
 
 /* The worker did not answer or is dead: kill it and what it may have left to this process.  Returns
  * the number of survivors, -1 if it is not known. */

@@ -364,7 +364,8 @@ static int send_run(struct rv_run *run, const struct rv_run_plan *plan, const st
 static int send_plan(struct rv_run *run, const struct rv_run_plan *plan, const struct pipes *pipes,
 		     struct rv_error *err)
 {
-	struct rv_plan_text text = { plan->path, plan->cwd, plan->argv, plan->envp };
+	struct rv_plan_text text = { plan->path, plan->cwd, plan->argv, plan->envp, plan->undo };
+	struct rv_plan_size size;
 	struct rv_buffer bytes = RV_BUFFER_INIT;
 	struct rv_wire_message message;
 	int count = 3;
@@ -377,8 +378,13 @@ static int send_plan(struct rv_run *run, const struct rv_run_plan *plan, const s
 			fds[count++] = plan->group->entries[i];
 	}
 	message.groups = count - 3;
-	if (rv_plan_add(&bytes, &text, &message.argc, &message.envc, err) == 0)
+	if (rv_plan_add(&bytes, &text, &size, err) == 0) {
+		message.argc = size.argc;
+		message.envc = size.envc;
+		message.undoc = size.undoc;
+		message.flags = plan->flags;
 		sent = send_run(run, plan, &bytes, &message, fds, err);
+	}
 	rv_plan_wipe(&bytes);
 	return sent;
 }

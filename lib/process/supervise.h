@@ -35,6 +35,8 @@ struct rv_run_plan {
 	int64_t cpu_seconds;  /* of each process; 0: no limit */
 	uint64_t data_bytes;  /* of each process's private memory; 0: no limit */
 	const struct rv_cgroup *group; /* that it runs in; NULL: this process's own */
+	uint32_t flags;       /* enum rv_run_flag */
+	char *const *undo;    /* what the slot's undo function is given, until it has undone the run; NULL: nothing */
 };
 
 struct rv_run_result {

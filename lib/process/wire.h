@@ -20,10 +20,20 @@ enum rv_wire_op {
 	RV_WIRE_ABORT,   /* SIGTERM, grace, SIGKILL; the reason is "aborted" */
 	RV_WIRE_CAP,     /* SIGKILL; the reason is "output-cap" */
 	RV_WIRE_DISCARD, /* path: remove this directory, whatever becomes of the host */
+	RV_WIRE_UNDO,    /* what the last run's plan says undoes it */
 	/* worker to host */
 	RV_WIRE_HELLO,
 	RV_WIRE_DONE,
-	RV_WIRE_REMOVED
+	RV_WIRE_REMOVED,
+	RV_WIRE_UNDONE
+};
+
+/* How a run differs from a tool's. */
+enum rv_run_flag {
+	/* A setuid launcher: with no_new_privs it could not do its work. */
+	RV_RUN_PRIVILEGED = 1,
+	/* The client of an engine: signals are its own, and what it left is the engine's (and undone by it). */
+	RV_RUN_CLIENT = 2
 };
 
 enum rv_run_reason { RV_RUN_NATURAL = 0, RV_RUN_TIMEOUT, RV_RUN_ABORTED, RV_RUN_OUTPUT_CAP };
@@ -48,9 +58,11 @@ struct rv_wire_message {
 	uint32_t argc;
 	uint32_t envc;
 	int32_t discard; /* remove the directory it ran in at its end, if that takes one call; DONE: it is gone */
-	/* HELLO, DONE, REMOVED */
+	uint32_t undoc;
+	uint32_t flags; /* enum rv_run_flag */
+	/* HELLO, DONE, REMOVED, UNDONE */
 	int32_t step;   /* enum rv_start_step */
-	int32_t errnum; /* of a failed step, or of a removal */
+	int32_t errnum; /* of a failed step, a removal or an undoing */
 	int32_t status; /* as waitpid(2) gives it */
 	int32_t reason; /* enum rv_run_reason */
 	int32_t survivors; /* -1: not known */

@@ -9,7 +9,9 @@
  *    announced before it was made (rv_slot_arm), and is removed here while it is empty;
  *  - the host is stopped: deadlines are kept here and not there;
  *  - the host dies between the outcome's decision and the workdir's removal: an empty one is removed
- *    before the end is told, any other's removal was asked for first (DISCARD), and happens all the same.
+ *    before the end is told, any other's removal was asked for first (DISCARD), and happens all the same;
+ *  - the host dies while an engine runs something for it: the run's plan said what undoes it, and that is
+ *    done here, after the engine's client is dead.
  *
  * It reads no secret but the plan that it runs, keeps no descriptor of the host's, and is undumpable.
  */
@@ -39,6 +41,7 @@
 #include "lib/process/slice.h"
 #include "lib/process/slot.h"
 #include "lib/process/spawn.h"
+#include "lib/process/undo.h"
 #include "lib/process/wire.h"
 #include "lib/process/workdir.h"
 
@@ -62,6 +65,8 @@ struct worker {
 	bool terminating;
 	char *cwd; /* owned: the directory that goes with the run; NULL: it stays */
 	int64_t cpu_seconds; /* the tool's limit; 0: none */
+	bool client; /* RV_RUN_CLIENT */
+	struct rv_undoing undoing;
 	struct rv_wire_message done;
 };
 
@@ -69,6 +74,8 @@ struct worker {
 
 static int signal_all(const struct worker *worker, int number)
 {
+	if (worker->client)
+		return worker->tool > 0 && kill(worker->tool, number) == 0 ? 1 : 0;
 	if (worker->contained)
 		return kill(-1, number) == 0 ? 1 : 0; /* ESRCH: nobody left */
 	return rv_descend_signal(number, NULL, 0);
@@ -145,6 +152,25 @@ static int reap_some(struct worker *worker, bool *none_left)
 	return tool_gone;
 }
 
+/* The client of an engine alone: what it started is the engine's. */
+static int end_client(struct worker *worker)
+{
+	int64_t deadline = rv_clock_mono_ms() + REAP_MS;
+	struct pollfd dead = { .fd = worker->children, .events = POLLIN, .revents = 0 };
+	struct signalfd_siginfo info;
+	bool none_left;
+
+	while (worker->tool > 0) {
+		(void)kill(worker->tool, SIGKILL);
+		if (reap_some(worker, &none_left) == 1 || rv_clock_left_ms(deadline) == 0)
+			break;
+		(void)poll(&dead, 1, rv_clock_left_ms(deadline));
+		while (read(worker->children, &info, sizeof info) > 0)
+			;
+	}
+	return worker->tool > 0 ? 1 : 0;
+}
+
 /* End everything but this process.  The count of survivors, -1 where it is not known.  `none_left` says
  * that there is no child: then there is no descendant either, for what lost its parent has become ours. */
 static int end_all(struct worker *worker, bool none_left)
@@ -189,7 +215,7 @@ static void send_done(struct worker *worker)
 static void finish(struct worker *worker, bool none_left)
 {
 	worker->done.duration_us = rv_clock_mono_us() - worker->started_us;
-	worker->done.survivors = end_all(worker, none_left);
+	worker->done.survivors = worker->client ? end_client(worker) : end_all(worker, none_left);
 	worker->tool = -1;
 	/* from here on this process must outlive the host for as long as a removal takes */
 	if (worker->contained)
@@ -230,9 +256,10 @@ static void run(struct worker *worker, const struct rv_wire_message *message, in
 	worker->grace_ms = message->grace_ms;
 	worker->terminating = false;
 	worker->cpu_seconds = message->cpu_seconds;
+	worker->client = (message->flags & RV_RUN_CLIENT) != 0;
 	if (worker->contained)
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a host dead before this line: end of file */
-	if (rv_plan_read(inside, fds[RUN_FDS + message->groups], message->plan_length, message->argc, message->envc, &view) != 0) {
+	if (rv_plan_read(inside, fds[RUN_FDS + message->groups], &size, &view) != 0) {
 		fail_start(worker, RV_START_SETUP, errno);
 		return;
 	}
@@ -246,8 +273,7 @@ static void run(struct worker *worker, const struct rv_wire_message *message, in
 		fail_start(worker, RV_START_FORK, errno);
 	else if (launch.step != RV_START_OK)
 		fail_start(worker, launch.step, launch.errnum);
-	explicit_bzero(view.memory, message->plan_length); /* credentials are in it */
-	free(view.memory);
+	rv_undoing_keep(&worker->undoing, &view, size.length, launch.step == RV_START_OK);
 }
 
 /* What is decided first is the reason for the end. */
@@ -314,6 +340,17 @@ static void discard(struct worker *worker, const char *path)
 	(void)rv_wire_send(worker->socket, &answer, NULL, 0, &err);
 }
 
+static void undo(struct worker *worker)
+{
+	struct rv_error ignored = RV_ERROR_INIT;
+	struct rv_wire_message answer;
+
+	memset(&answer, 0, offsetof(struct rv_wire_message, path));
+	answer.op = RV_WIRE_UNDONE;
+	answer.errnum = rv_undoing_do(&worker->undoing, worker->children);
+	(void)rv_wire_send(worker->socket, &answer, NULL, 0, &ignored);
+}
+
 /* 0 to go on, -1 when the host is gone. */
 static int on_message(struct worker *worker)
 {
@@ -335,6 +372,9 @@ static int on_message(struct worker *worker)
 		break;
 	case RV_WIRE_DISCARD:
 		discard(worker, message.path);
+		break;
+	case RV_WIRE_UNDO:
+		undo(worker);
 		break;
 	default:
 		break;
@@ -450,6 +490,10 @@ int rv_worker_main(void *setup)
 		return 125;
 	while (turn(&worker) == 0)
 		;
+	if (worker.client)
+		(void)end_client(&worker);
+	(void)rv_undoing_do(&worker.undoing, worker.children);
+	worker.client = false;
 	(void)end_all(&worker, false);
 	if (atomic_load(&worker.page->armed))
 		(void)rmdir(worker.page->path);

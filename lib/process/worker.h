@@ -6,6 +6,7 @@
 
 struct rv_wire_page;
 struct rv_enclosure;
+#include "lib/process/slot.h"
 
 struct rv_worker_setup {
 	int socket;      /* the worker's end */
@@ -13,6 +14,7 @@ struct rv_worker_setup {
 	bool namespaces; /* made with CLONE_NEWPID: say so only if this is pid 1 */
 	bool mounts;     /* made with CLONE_NEWNS: mount a procfs of its own */
 	const struct rv_enclosure *enclosure; /* lib/process/slot.h; NULL: none */
+	rv_undo *undo;   /* NULL: nothing is ever to be undone */
 };
 
 /* Runs until the host is gone; the return value is an exit status. */

@@ -90,42 +90,44 @@ static void test_plan(void)
 	char *argv[] = { empty, words, large, NULL };
 	char *envp[] = { a, b, NULL };
 	char *none[] = { NULL };
-	struct rv_plan_text text = { "/bin/x", "", argv, envp };
+	char *undo[] = { words, a, NULL };
+	struct rv_plan_text text = { "/bin/x", "", argv, envp, undo };
 	struct rv_error err = RV_ERROR_INIT;
 	struct rv_buffer bytes = RV_BUFFER_INIT;
 	struct rv_plan_view view;
-	uint64_t length;
-	uint32_t argc = 0;
-	uint32_t envc = 0;
+	struct rv_plan_size size = { 0, 0, 0, 0 };
+	struct rv_plan_size other;
 	int fd;
 
 	memset(large, 'l', sizeof large - 1);
-	fd = rv_plan_add(&bytes, &text, &argc, &envc, &err) == 0 ? rv_plan_store(&bytes, &err) : -1;
-	length = bytes.len;
-	tap_ok(fd >= 0 && argc == 3 && envc == 2 && (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "written");
-	tap_ok(rv_plan_read(NULL, fd, length, argc, envc, &view) == 0 && strcmp(view.path, "/bin/x") == 0 && view.cwd[0] == '\0' &&
+	fd = rv_plan_add(&bytes, &text, &size, &err) == 0 ? rv_plan_store(&bytes, &err) : -1;
+	tap_ok(fd >= 0 && size.argc == 3 && size.envc == 2 && size.undoc == 2 && (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "written");
+	tap_ok(rv_plan_read(NULL, fd, &size, &view) == 0 && strcmp(view.path, "/bin/x") == 0 && view.cwd[0] == '\0' &&
 		       view.argv[0][0] == '\0' && strcmp(view.argv[1], "two words") == 0 && strcmp(view.argv[2], large) == 0 &&
-		       view.argv[3] == NULL && strcmp(view.envp[1], "B=x=y") == 0 && view.envp[2] == NULL,
+		       view.argv[3] == NULL && strcmp(view.envp[1], "B=x=y") == 0 && view.envp[2] == NULL &&
+		       strcmp(view.undo[1], "A=") == 0 && view.undo[2] == NULL,
 	       "read back");
 	free(view.memory);
-	tap_ok(rv_plan_read(NULL, fd, length - 1, argc, envc, &view) == -1 && errno == EPROTO, "cut by a byte");
-	tap_ok(rv_plan_read(NULL, fd, length, argc, envc + 1, &view) == -1 && errno == EPROTO, "fewer words than were said");
-	tap_ok(rv_plan_read(NULL, fd, length + 1, argc, envc, &view) == -1 && errno == EPROTO, "longer than it is");
-	tap_ok(rv_plan_read(NULL, fd, 0, 0, 0, &view) == -1 && errno == EPROTO, "nothing at all");
+	other = size;
+	other.length--;
+	tap_ok(rv_plan_read(NULL, fd, &other, &view) == -1 && errno == EPROTO, "cut by a byte");
+	other = size;
+	other.undoc++;
+	tap_ok(rv_plan_read(NULL, fd, &other, &view) == -1 && errno == EPROTO, "fewer words than were said");
+	other = size;
+	other.length++;
+	tap_ok(rv_plan_read(NULL, fd, &other, &view) == -1 && errno == EPROTO, "longer than it is");
+	other = (struct rv_plan_size){ 0, 0, 0, 0 };
+	tap_ok(rv_plan_read(NULL, fd, &other, &view) == -1 && errno == EPROTO, "nothing at all");
 	(void)close(fd);
 	rv_plan_wipe(&bytes);
-	text = (struct rv_plan_text){ "/x", "/y", none, envp };
-	tap_ok(rv_plan_add(&bytes, &text, &argc, &envc, &err) == 0 &&
-		       rv_plan_read(bytes.data, -1, bytes.len, argc, envc, &view) == 0 && view.argv[0] == NULL &&
-		       strcmp(view.envp[0], "A=") == 0 && strcmp(view.cwd, "/y") == 0,
+	text = (struct rv_plan_text){ "/x", "/y", none, envp, NULL };
+	tap_ok(rv_plan_add(&bytes, &text, &size, &err) == 0 && rv_plan_read(bytes.data, -1, &size, &view) == 0 &&
+		       view.argv[0] == NULL && strcmp(view.envp[0], "A=") == 0 && strcmp(view.cwd, "/y") == 0 && view.undo[0] == NULL,
 	       "no words, out of a message");
 	free(view.memory);
 	rv_plan_wipe(&bytes);
 }
-
-/* ---- loop ---- */
-
-static int turns;
 
 static void count_turn(struct rv_watch *watch, uint32_t events)
 {
