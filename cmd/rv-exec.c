@@ -16,9 +16,11 @@ struct options {
 	struct rv_once once;
 	struct rv_strings allow_env;
 	struct rv_strings set_env;
+	struct rv_strings launcher_env;
+	struct rv_strings executors;
 	struct rv_strings ro;
 	struct rv_strings rw;
-	int sandbox;
+	struct rv_strings engine_args;
 	int durability;
 	int phases;
 	int keep;
@@ -33,6 +35,7 @@ struct options {
 };
 
 #define AT(member) offsetof(struct options, member)
+#define ISOLATE once.service.isolate
 #define MAX_SAFE 9007199254740991LL
 
 static const struct rv_option options[] = {
@@ -51,7 +54,7 @@ static const struct rv_option options[] = {
 	{ "agent-type", 0, RV_OPT_STRING, AT(once.agent_type), RV_UNSEEN, "NAME", "the calling agent's type, for the credentials program", 0, 0, NULL },
 	{ "strict", 0, RV_OPT_FLAG, AT(once.strict), RV_UNSEEN, NULL, "refuse arguments that canonical form would silently merge", 0, 0, NULL },
 	{ "timeout", 0, RV_OPT_DURATION, AT(once.service.timeout_ms), RV_UNSEEN, "DUR", "from the tool's start to its end (30s)", 0, 0, NULL },
-	{ "kill-grace", 0, RV_OPT_DURATION, AT(once.service.grace_ms), RV_UNSEEN, "DUR", "between SIGTERM and SIGKILL (2s)", 0, 0, NULL },
+	{ "kill-grace", 0, RV_OPT_DURATION, AT(once.service.grace_ms), AT(once.service.grace_given), "DUR", "between SIGTERM and SIGKILL (2s, in a container 5s)", 0, 0, NULL },
 	{ "max-output", 0, RV_OPT_SIZE, AT(once.service.max_output), RV_UNSEEN, "SIZE", "most that stdout may hold (1MiB)", 0, 0, NULL },
 	{ "max-cpu", 0, RV_OPT_DURATION, AT(once.service.limits.cpu_ms), RV_UNSEEN, "DUR", "CPU time of each process, in whole seconds", 0, 0, NULL },
 	{ "max-data", 0, RV_OPT_SIZE, AT(once.service.limits.data), RV_UNSEEN, "SIZE", "private memory of each process", 0, 0, NULL },
@@ -68,10 +71,24 @@ static const struct rv_option options[] = {
 	{ "approvals", 0, RV_OPT_STRING, AT(once.service.approvals), RV_UNSEEN, "FILE", "what authorises the tools that need an approval", 0, 0, NULL },
 	{ "tool-stderr", 0, RV_OPT_STRING, AT(once.service.tool_stderr), RV_UNSEEN, "tail|inherit|FILE", "keep its end for messages, pass it on, or append it to FILE", 0, 0, NULL },
 	{ "require-containment", 0, RV_OPT_FLAG, AT(once.service.require_containment), RV_UNSEEN, NULL, "refuse to run where no PID namespace can be had", 0, 0, NULL },
-	{ "sandbox", 0, RV_OPT_CHOICE, AT(sandbox), RV_UNSEEN, NULL, "what a tool runs in (none)", 0, 0, "none|kernel" },
+	{ "sandbox", 0, RV_OPT_CHOICE, AT(ISOLATE.sandbox), RV_UNSEEN, NULL, "what a subprocess runs in (none)", 0, 0, "none|bwrap|kernel" },
 	{ "net", 0, RV_OPT_FLAG, AT(once.service.net), RV_UNSEEN, NULL, "leave the sandbox the host's network", 0, 0, NULL },
+	{ "sandbox-argv", 0, RV_OPT_STRING, AT(ISOLATE.sandbox_argv), RV_UNSEEN, "'WORDS'", "run a subprocess by this launcher; {workdir} is replaced", 0, 0, NULL },
 	{ "ro", 0, RV_OPT_LIST, AT(ro), RV_UNSEEN, "PATH", "show PATH in the sandbox, read-only; repeatable", 0, 0, NULL },
 	{ "rw", 0, RV_OPT_LIST, AT(rw), RV_UNSEEN, "PATH", "show PATH in the sandbox, writable; repeatable", 0, 0, NULL },
+	{ "executor", 0, RV_OPT_LIST, AT(executors), RV_UNSEEN, "TAG|TAG='LAUNCHER ...'", "register a further executor, or name that of calls that name none", 0, 0, NULL },
+	{ "launcher-env", 0, RV_OPT_LIST, AT(launcher_env), RV_UNSEEN, "NAME", "let launchers and engines' clients read this variable, too; repeatable", 0, 0, NULL },
+	{ "image", 0, RV_OPT_STRING, AT(ISOLATE.container.image), RV_UNSEEN, "IMAGE", "register the executor 'container', which runs a tool in this image", 0, 0, NULL },
+	{ "engine", 0, RV_OPT_STRING, AT(ISOLATE.container.engine), RV_UNSEEN, "'ENGINE ...'", "docker, podman or another client, and its global flags (docker)", 0, 0, NULL },
+	{ "engine-arg", 0, RV_OPT_LIST, AT(engine_args), RV_UNSEEN, "ARG", "a further flag of the engine's 'run'; repeatable", 0, 0, NULL },
+	{ "network", 0, RV_OPT_STRING, AT(ISOLATE.container.network), RV_UNSEEN, "NETWORK", "the container's network (none)", 0, 0, NULL },
+	{ "memory", 0, RV_OPT_STRING, AT(ISOLATE.container.memory), RV_UNSEEN, "SIZE", "the container's memory, as its engine reads it (256m)", 0, 0, NULL },
+	{ "cpus", 0, RV_OPT_STRING, AT(ISOLATE.container.cpus), RV_UNSEEN, "N", "how many processors the container may use (1.0)", 0, 0, NULL },
+	{ "pids-limit", 0, RV_OPT_INTEGER, AT(ISOLATE.container.pids_limit), RV_UNSEEN, "N", "how many processes the container may have (128)", 1, 4194304, NULL },
+	{ "writable-root", 0, RV_OPT_FLAG, AT(ISOLATE.container.writable_root), RV_UNSEEN, NULL, "let the tool write in the container's own root", 0, 0, NULL },
+	{ "cap-drop", 0, RV_OPT_STRING, AT(ISOLATE.container.cap_drop), RV_UNSEEN, "CAPABILITY", "what the container's root may not (ALL)", 0, 0, NULL },
+	{ "work-mount", 0, RV_OPT_STRING, AT(ISOLATE.container.work_mount), RV_UNSEEN, "DIR", "where the workdir is in the container (/work)", 0, 0, NULL },
+	{ "pull", 0, RV_OPT_CHOICE, AT(ISOLATE.container.pull), RV_UNSEEN, NULL, "get the image before the first call (never)", 0, 0, "never|missing|always" },
 	{ "ledger", 0, RV_OPT_STRING, AT(once.service.ledger), RV_UNSEEN, "FILE", "write an intent before the effect and an outcome after it", 0, 0, NULL },
 	{ "ledger-exec", 0, RV_OPT_STRING, AT(once.service.ledger_exec), RV_UNSEEN, "'PROGRAM ...'", "give the rows to this program instead, which answers each with ok", 0, 0, NULL },
 	{ "ledger-phases", 0, RV_OPT_CHOICE, AT(phases), RV_UNSEEN, NULL, "both rows, or outcomes alone (two)", 0, 0, "two|one" },
@@ -287,13 +304,64 @@ static int (*choose(const struct options *values))(const struct options *)
 	return values->stream ? run_stream : values->describe ? run_describe : values->probe ? run_probe : run_once;
 }
 
+/* Every list, and where its array goes. */
+struct list {
+	struct rv_strings *from;
+	const char *const **to;
+};
+
+#define LISTS 7
+
+static void list_all(struct options *values, struct list lists[LISTS])
+{
+	struct rv_service_options *service = &values->once.service;
+	const struct list all[LISTS] = {
+		{ &values->allow_env, &service->allow_env },
+		{ &values->set_env, &service->set_env },
+		{ &values->launcher_env, &service->isolate.launcher_env },
+		{ &values->executors, &service->isolate.executors },
+		{ &values->ro, &service->ro },
+		{ &values->rw, &service->rw },
+		{ &values->engine_args, &service->isolate.container.engine_args },
+	};
+
+	memcpy(lists, all, sizeof all);
+}
+
+static int run(struct options *values)
+{
+	struct rv_error err = RV_ERROR_INIT;
+	struct list lists[LISTS];
+	int status = 0;
+
+	list_all(values, lists);
+	for (size_t i = 0; i < LISTS; i++) {
+		*lists[i].to = terminated(lists[i].from);
+		if (*lists[i].to == NULL) {
+			(void)rv_error_nomem(&err);
+			status = rv_cli_fail(&err);
+		}
+	}
+	values->once.service.isolate.one_shot = !values->stream;
+	values->once.service.isolate.ro = values->once.service.ro;
+	values->once.service.isolate.rw = values->once.service.rw;
+	if (status == 0)
+		status = choose(values)(values);
+	for (size_t i = 0; i < LISTS; i++)
+		rv_strings_release(lists[i].from);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	struct options values = { .once.service = {
 		.timeout_ms = 30000, .grace_ms = 2000, .max_output = 1U << 20, .credentials_timeout_ms = 10000,
 		.ledger_wait_ms = 10000, .tool_stderr = "tail", .limits = RV_LIMITS_NONE,
+		.isolate.container = {
+			.engine = "docker", .network = "none", .memory = "256m", .cpus = "1.0", .pids_limit = 128,
+			.cap_drop = "ALL", .work_mount = "/work",
+		},
 	}, .jobs = 1 };
-	struct rv_error err = RV_ERROR_INIT;
 	int operand;
 	int status;
 
@@ -301,24 +369,10 @@ int main(int argc, char **argv)
 	if (rv_cli_parse(&program, argc, argv, &values, &operand, &status) != 0)
 		return status;
 	values.once.argv = argv + operand;
-	values.once.service.allow_env = terminated(&values.allow_env);
-	values.once.service.set_env = terminated(&values.set_env);
 	values.once.service.keep_on_error = values.keep == 1;
-	values.once.service.ro = terminated(&values.ro);
-	values.once.service.rw = terminated(&values.rw);
-	values.once.service.kernel = values.sandbox == 1;
+	values.once.service.kernel = values.once.service.isolate.sandbox == RV_SANDBOX_KERNEL;
 	values.once.service.power = values.durability == 1;
 	values.once.service.outcomes_only = values.phases == 1;
 	values.once.coordinates = values.agent_seq_given || values.ordinal_given;
-	if (values.once.service.allow_env == NULL || values.once.service.set_env == NULL ||
-	    values.once.service.ro == NULL || values.once.service.rw == NULL) {
-		(void)rv_error_nomem(&err);
-		return rv_cli_fail(&err);
-	}
-	status = choose(&values)(&values);
-	rv_strings_release(&values.allow_env);
-	rv_strings_release(&values.set_env);
-	rv_strings_release(&values.ro);
-	rv_strings_release(&values.rw);
-	return status;
+	return run(&values);
 }

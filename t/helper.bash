@@ -119,6 +119,7 @@ rv_user_dir() {
 		for program in "$RV_BIN"/rv-*; do
 			[ ! -f "$program" ] || [ ! -x "$program" ] || cp "$program" "$dir/bin/"
 		done
+		cp -R "$RV_BIN/libexec" "$dir/bin/"
 		[ "$(id -u)" -ne 0 ] || chown -R "$RV_USER" "$dir"
 	fi
 	printf '%s\n' "$dir"

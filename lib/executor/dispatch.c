@@ -9,10 +9,8 @@
 #include "lib/executor/admit.h"
 #include "lib/executor/attempt.h"
 #include "lib/executor/command.h"
+#include "lib/executor/leavings.h"
 #include "lib/json/write.h"
-#include "lib/process/workdir.h"
-
-#define REMOVAL_MS 1000 /* how long an answer waits for its workdir to be gone; the slot goes on */
 
 /* ---- the end ---- */
 
@@ -21,50 +19,6 @@ static void let_go(struct rv_dispatch *dispatch)
 	if (dispatch->lock >= 0)
 		rv_ledger_drop(dispatch->executor->ledger, dispatch->lock);
 	dispatch->lock = -1;
-}
-
-/* The worker is gone, or could not: it was not the directory's fault. */
-static void remove_here(struct rv_dispatch *dispatch)
-{
-	struct rv_error err = RV_ERROR_INIT;
-
-	dispatch->has_workdir = false;
-	if (rv_workdir_remove(dispatch->workdir.data, &err) != 0)
-		dispatch->warning = err;
-}
-
-static void on_removed(struct rv_watch *watch, uint32_t events)
-{
-	struct rv_dispatch *dispatch = watch->owner;
-	struct rv_error err = RV_ERROR_INIT;
-
-	(void)events;
-	rv_loop_remove(dispatch->executor->loop, watch);
-	dispatch->has_workdir = false;
-	rv_error_clear(&dispatch->warning);
-	if (rv_slot_discarded(dispatch->slot, 0, &err) != 1)
-		remove_here(dispatch);
-}
-
-/* Asked of the slot, so that it happens also if this process dies at the next instruction. */
-static void remove_workdir(struct rv_dispatch *dispatch)
-{
-	struct rv_error err = RV_ERROR_INIT;
-
-	if (!dispatch->has_workdir)
-		return;
-	dispatch->removal = (struct rv_watch){ -1, on_removed, dispatch };
-	dispatch->removal_ms = rv_clock_mono_ms() + REMOVAL_MS;
-	if (dispatch->slot->socket < 0 || rv_slot_discard(dispatch->slot, dispatch->workdir.data, &err) != 0 ||
-	    rv_loop_add(dispatch->executor->loop, &dispatch->removal, dispatch->slot->socket, EPOLLIN, &err) != 0)
-		remove_here(dispatch);
-}
-
-static void check_removal(struct rv_dispatch *dispatch)
-{
-	if (dispatch->has_workdir && dispatch->removal_ms != 0 && dispatch->warning.code == RV_E_NONE &&
-	    rv_clock_left_ms(dispatch->removal_ms) == 0)
-		(void)rv_error_set(&dispatch->warning, RV_E_IO, 0, "%s is still being removed", dispatch->workdir.data);
 }
 
 /* NOLINTBEGIN(misc-no-recursion): a refused row leads to a later stage, of which there are few */
@@ -93,7 +47,7 @@ static void settle(struct rv_dispatch *dispatch)
 		dispatch->has_workdir = false;
 		dispatch->kept = true;
 	}
-	remove_workdir(dispatch);
+	rv_leavings_remove(dispatch);
 	queue(dispatch, RV_STAGE_OUTCOME, &row, rv_attempt_outcome(dispatch, &row, &err), &err);
 }
 
@@ -102,7 +56,7 @@ static void refuse(struct rv_dispatch *dispatch)
 {
 	let_go(dispatch);
 	rv_attempt_unlimit(dispatch);
-	remove_workdir(dispatch);
+	rv_leavings_remove(dispatch);
 	dispatch->stage = RV_STAGE_DONE;
 }
 
@@ -190,7 +144,7 @@ static int start_tool(struct rv_dispatch *dispatch, struct rv_error *err)
 	rv_buffer_clear(&dispatch->input);
 	add_tool_input(&dispatch->input, dispatch->call);
 	if (rv_attempt_identity(dispatch, err) == 0 && rv_buffer_check(&dispatch->input, err) == 0 &&
-	    rv_command_find(&dispatch->path, dispatch->call->command, err) == 0) {
+	    (executor->isolation->finds_commands || rv_command_find(&dispatch->path, dispatch->call->command, err) == 0)) {
 		plan.path = dispatch->path.data;
 		plan.envp = dispatch->environment.entries;
 		plan.input = (struct rv_span){ dispatch->input.data, dispatch->input.len };
@@ -200,6 +154,7 @@ static int start_tool(struct rv_dispatch *dispatch, struct rv_error *err)
 		result = rv_run_start(&dispatch->run, executor->loop, dispatch->slot, &plan, err);
 		dispatch->running = true;
 		dispatch->stage = RV_STAGE_TOOL;
+		dispatch->undo = result == 0 && plan.undo != NULL ? RV_UNDO_OWED : RV_UNDO_NONE;
 		if (result != 0)
 			err->code = RV_E_SPAWN;
 	}
@@ -286,6 +241,8 @@ static void take_facts(struct rv_dispatch *dispatch)
 	const struct rv_run_result *result = &dispatch->run.result;
 
 	dispatch->ran = result->step == RV_START_OK;
+	if (!dispatch->ran)
+		dispatch->undo = RV_UNDO_NONE;
 	dispatch->exit_code = result->exit_code;
 	dispatch->signal_number = dispatch->ran ? result->signal_number : 0;
 	dispatch->survivors = result->survivors;
@@ -305,11 +262,18 @@ static void end_run(struct rv_dispatch *dispatch)
 	dispatch->running = false;
 }
 
+static void settle_undone(struct rv_dispatch *dispatch)
+{
+	if (dispatch->stage == RV_STAGE_UNDO && dispatch->undo != RV_UNDO_ASKED)
+		settle(dispatch);
+}
+
 static void after_tool(struct rv_dispatch *dispatch)
 {
 	const struct rv_isolation *isolation = dispatch->executor->isolation;
 	struct rv_run_result *result = &dispatch->run.result;
 	enum rv_after after = RV_AFTER_RESULT;
+	bool killed;
 
 	if (isolation->after != NULL)
 		after = isolation->after(dispatch, result, &dispatch->error);
@@ -318,8 +282,13 @@ static void after_tool(struct rv_dispatch *dispatch)
 	take_facts(dispatch);
 	if (after == RV_AFTER_RESULT)
 		(void)rv_admit_tool(result, dispatch->executor, dispatch->call, &dispatch->result, &dispatch->error);
+	/* what ended by itself is dead, and is removed behind the answer; what was killed is asked for first */
+	killed = result->reason != RV_RUN_NATURAL || result->lost || after == RV_AFTER_FAILED;
 	end_run(dispatch);
-	settle(dispatch);
+	dispatch->stage = RV_STAGE_UNDO;
+	if (killed)
+		rv_leavings_undo(dispatch);
+	settle_undone(dispatch);
 }
 
 static void after_credentials(struct rv_dispatch *dispatch)
@@ -339,7 +308,8 @@ static void after_credentials(struct rv_dispatch *dispatch)
 
 void rv_dispatch_check(struct rv_dispatch *dispatch)
 {
-	check_removal(dispatch);
+	rv_leavings_check(dispatch);
+	settle_undone(dispatch);
 	if (!dispatch->running)
 		return;
 	rv_run_check(&dispatch->run);
@@ -363,10 +333,9 @@ void rv_dispatch_give_up(struct rv_dispatch *dispatch, const struct rv_error *wh
 		(void)rv_error_wrap(&dispatch->error, "the tool was killed since it could not be supervised");
 		settle(dispatch);
 	}
-	if (dispatch->has_workdir && dispatch->stage == RV_STAGE_DONE) {
-		rv_loop_remove(dispatch->executor->loop, &dispatch->removal);
-		remove_here(dispatch);
-	}
+	if (dispatch->stage == RV_STAGE_UNDO || dispatch->stage == RV_STAGE_DONE)
+		rv_leavings_force(dispatch);
+	settle_undone(dispatch);
 }
 
 void rv_dispatch_abort(struct rv_dispatch *dispatch)
@@ -381,9 +350,14 @@ bool rv_dispatch_answered(const struct rv_dispatch *dispatch)
 	return dispatch->stage == RV_STAGE_DONE && (!dispatch->has_workdir || dispatch->warning.code != RV_E_NONE);
 }
 
+bool rv_dispatch_is_undoing(const struct rv_dispatch *dispatch)
+{
+	return dispatch->undo == RV_UNDO_OWED || dispatch->undo == RV_UNDO_ASKED;
+}
+
 bool rv_dispatch_done(const struct rv_dispatch *dispatch)
 {
-	return dispatch->stage == RV_STAGE_DONE && !dispatch->has_workdir;
+	return dispatch->stage == RV_STAGE_DONE && !dispatch->has_workdir && !rv_dispatch_is_undoing(dispatch);
 }
 
 bool rv_dispatch_leaves_slot(const struct rv_dispatch *dispatch)
@@ -398,9 +372,7 @@ static int64_t own_deadline(const struct rv_dispatch *dispatch)
 {
 	if (dispatch->running)
 		return rv_run_deadline(&dispatch->run);
-	return dispatch->has_workdir && dispatch->removal_ms != 0 && dispatch->warning.code == RV_E_NONE
-		       ? dispatch->removal_ms
-		       : INT64_MAX;
+	return rv_leavings_deadline(dispatch);
 }
 
 int64_t rv_dispatch_deadline(const struct rv_dispatch *dispatch)
@@ -415,14 +387,19 @@ void rv_dispatch_release(struct rv_dispatch *dispatch)
 {
 	if (dispatch->running)
 		end_run(dispatch);
-	if (dispatch->has_workdir)
+	if (dispatch->has_workdir || dispatch->undo == RV_UNDO_ASKED)
 		rv_loop_remove(dispatch->executor->loop, &dispatch->removal);
 	rv_environment_release(&dispatch->environment);
 	(void)rv_cgroup_remove(&dispatch->group);
 	rv_buffer_release(&dispatch->workdir);
+	if (dispatch->input.data != NULL)
+		explicit_bzero(dispatch->input.data, dispatch->input.len); /* a launcher's tool finds its environment in it */
 	rv_buffer_release(&dispatch->input);
 	rv_buffer_release(&dispatch->path);
 	rv_buffer_release(&dispatch->result);
-	free(dispatch->held);
-	dispatch->held = NULL;
+	rv_buffer_release(&dispatch->first.out);
+	rv_buffer_release(&dispatch->first.err_tail);
+	rv_words_release(&dispatch->argv);
+	rv_words_release(&dispatch->envp);
+	rv_words_release(&dispatch->undo_words);
 }

@@ -26,6 +26,7 @@
 #include "lib/executor/batch.h"
 #include "lib/executor/environment.h"
 #include "lib/executor/isolation.h"
+#include "lib/executor/words.h"
 #include "lib/ledger/append.h"
 #include "lib/ledger/row.h"
 #include "lib/process/cgroup.h"
@@ -59,6 +60,7 @@ struct rv_executor {
 	bool require_containment; /* only a PID namespace of ours will do */
 	const char *workdir_base; /* absolute */
 	int64_t grace_ms;
+	int64_t container_grace_ms;
 	uint64_t max_output;
 	struct rv_permits *permits; /* the approvals, or NULL */
 	const struct rv_limits *limits;
@@ -100,9 +102,13 @@ enum rv_dispatch_stage {
 	RV_STAGE_INTENT,      /* its row is queued */
 	RV_STAGE_CREDENTIALS, /* the minting program runs */
 	RV_STAGE_TOOL,        /* the tool runs */
+	RV_STAGE_UNDO,        /* what was killed is an engine's, which is asked whether it is gone */
 	RV_STAGE_OUTCOME,     /* its row is queued */
 	RV_STAGE_DONE
 };
+
+/* What an engine ran is the engine's, and has to be removed there. */
+enum rv_undo_state { RV_UNDO_NONE, RV_UNDO_OWED, RV_UNDO_ASKED, RV_UNDO_FAILED };
 
 struct rv_dispatch {
 	const struct rv_executor *executor;
@@ -125,7 +131,13 @@ struct rv_dispatch {
 	struct rv_environment environment;
 	struct rv_buffer input;
 	struct rv_buffer path;        /* of the command, NUL-terminated */
-	void *held;                   /* the isolation's own for this dispatch, one allocation, freed with it */
+	struct rv_words argv, envp;   /* the isolation's, for what it runs instead */
+	struct rv_words undo_words;
+	char nonce[33];               /* the isolation's; "" where it needs none */
+	int asked;                    /* the isolation's: what it asks in its second run */
+	struct rv_run_result first;   /* of its first run, meanwhile */
+	enum rv_undo_state undo;
+	int64_t undo_ms;              /* monotonic: how long its answer is waited for */
 	struct rv_run run;
 	bool running;                 /* `run` holds something to release */
 	/* what became of it */
@@ -156,6 +168,8 @@ void rv_dispatch_give_up(struct rv_dispatch *dispatch, const struct rv_error *wh
 void rv_dispatch_written(struct rv_dispatch *dispatch, const struct rv_error *failure);
 /* The answer stands.  A workdir that takes its time is a warning and holds no answer up for long. */
 bool rv_dispatch_answered(const struct rv_dispatch *dispatch);
+/* Something that an engine ran is still to be removed: the slot is not free, and the answer may stand. */
+bool rv_dispatch_is_undoing(const struct rv_dispatch *dispatch);
 /* The slot is free, too. */
 bool rv_dispatch_done(const struct rv_dispatch *dispatch);
 /* Only its outcome row is still to be written, and its slot is as good as new: the next one may begin

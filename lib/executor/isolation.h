@@ -6,7 +6,7 @@
  *   check   before the intent and before the workdir: what cannot be enforced is refused (RV_E_CONFIG, with
  *           the remedy in the message).  Asked for each dispatch, so it only looks at what is known.
  *   start   after the intent: change the plan, which is that of a plain subprocess, into what is to be run.
- *           What it points to lives in dispatch->held, or longer.  A failure is the error of the attempt.
+ *           What it points to lives in dispatch->argv and ->envp, or longer.  A failure is the error of the attempt.
  *   after   a run of the dispatch has ended (the first one is what `start` planned).  RV_AFTER_AGAIN: another
  *           run was started, come back after it; RV_AFTER_RESULT: *result, changed if need be, is the tool's
  *           own end and is admitted as any; RV_AFTER_FAILED: *err is how the attempt ended, and *result
@@ -30,6 +30,7 @@ enum rv_after { RV_AFTER_RESULT, RV_AFTER_AGAIN, RV_AFTER_FAILED };
 
 struct rv_isolation {
 	bool on_host;            /* runs in the host's slot, outside any namespace: launchers, clients of engines */
+	bool finds_commands;     /* the command is looked for where it is run, and not here */
 	const char *containment; /* what holds the tool then; NULL: what the slot says of itself */
 	int (*check)(const struct rv_executor *executor, const struct rv_call *call, struct rv_error *err);
 	int (*start)(struct rv_dispatch *dispatch, struct rv_run_plan *plan, struct rv_error *err);

@@ -194,7 +194,8 @@ static void turn_until_answered(struct session *session)
 	struct rv_error err = RV_ERROR_INIT;
 
 	rv_batch_flush(&service->batch);
-	while (!rv_dispatch_answered(&session->dispatch)) {
+	/* an engine's leftovers are waited for: what a caller finds afterwards is what it has been told */
+	while (!rv_dispatch_answered(&session->dispatch) || rv_dispatch_is_undoing(&session->dispatch)) {
 		if (rv_loop_turn(&service->loop, rv_dispatch_deadline(&session->dispatch), &err) != 0) {
 			rv_dispatch_give_up(&session->dispatch, &err);
 			rv_batch_drain(&service->batch);

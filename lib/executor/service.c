@@ -17,6 +17,8 @@
 #include "lib/executor/command.h"
 #include "lib/process/slice.h"
 
+#define CONTAINER_GRACE_MS 5000
+
 int rv_service_check(const struct rv_service_options *options, char *const *command, struct rv_error *err)
 {
 	if (options->ledger != NULL && options->ledger_exec != NULL)
@@ -31,10 +33,12 @@ int rv_service_check(const struct rv_service_options *options, char *const *comm
 		return rv_error_set(err, RV_E_USAGE, 0, "--timeout is zero");
 	if (options->limits.cpu_ms == 0 || options->limits.data == 0 || options->limits.memory == 0)
 		return rv_error_set(err, RV_E_USAGE, 0, "a limit is zero");
-	if (!options->kernel && (options->net || options->ro[0] != NULL || options->rw[0] != NULL))
-		return rv_error_set(err, RV_E_USAGE, 0, "--net, --ro and --rw need --sandbox kernel");
+	if (!options->kernel && options->net)
+		return rv_error_set(err, RV_E_USAGE, 0, "--net needs --sandbox kernel");
 	if (options->approvals != NULL && options->manifest == NULL)
 		return rv_error_set(err, RV_E_USAGE, 0, "--approvals needs --manifest, which says what needs an approval");
+	if (rv_isolate_check(&options->isolate, err) != 0)
+		return -1;
 	if (options->manifest != NULL && command[0] != NULL)
 		return rv_error_set(err, RV_E_USAGE, 0, "--manifest says what is run: there is no COMMAND beside it");
 	return 0;
@@ -54,7 +58,7 @@ static int start_job(struct rv_service *service, struct rv_job *job, struct rv_e
 		err->code = RV_E_CONFIG;
 		return rv_error_wrap(err, "--require-containment");
 	}
-	if (service->options->credentials == NULL)
+	if (service->options->credentials == NULL && !rv_isolate_needs_host(&service->options->isolate))
 		return 0;
 	if (rv_slot_start(&job->host, &service->slots, RV_CONTAIN_SUBREAPER, &why, err) != 0)
 		return -1;
@@ -139,6 +143,7 @@ int rv_service_start(struct rv_service *service, const struct rv_service_options
 {
 	memset(service, 0, sizeof *service);
 	service->options = options;
+	service->slots.undo = rv_container_undo;
 	service->loop.epoll = -1;
 	service->signal_fd = -1;
 	service->executor.stderr_fd = -1;
@@ -198,6 +203,7 @@ void rv_service_release(struct rv_service *service)
 		(void)close(service->signal_fd);
 	rv_loop_release(&service->loop);
 	rv_registry_release(&service->registry);
+	rv_isolate_release(&service->isolate);
 	rv_rules_release(&service->rules);
 	rv_permits_release(&service->permits);
 	rv_cgroups_release(&service->groups);
@@ -312,21 +318,6 @@ static int open_the_approvals(struct rv_service *service, struct rv_error *err)
 	return rv_permits_open(&service->permits, service->options->approvals, err);
 }
 
-static int register_tags(struct rv_service *service, struct rv_error *err)
-{
-	struct rv_executor *plain = rv_registry_add(&service->registry, &service->executor, "subprocess", err);
-
-	service->registry.chosen = "subprocess";
-	if (plain == NULL)
-		return -1;
-	plain->sandbox = service->options->kernel ? "kernel" : "none";
-	plain->flavor = "process";
-	plain->network = service->options->kernel && !service->options->net ? "none" : "host";
-	plain->isolation = service->options->kernel ? &rv_isolation_kernel : &rv_isolation_none;
-	plain->isolation_data = &service->enclose;
-	return 0;
-}
-
 int rv_service_open(struct rv_service *service, char *const *command, struct rv_error *err)
 {
 	const struct rv_service_options *options = service->options;
@@ -334,6 +325,7 @@ int rv_service_open(struct rv_service *service, char *const *command, struct rv_
 
 	executor->require_containment = options->require_containment;
 	executor->grace_ms = options->grace_ms;
+	executor->container_grace_ms = options->grace_given ? options->grace_ms : CONTAINER_GRACE_MS;
 	executor->max_output = options->max_output;
 	executor->keep_on_error = options->keep_on_error;
 	executor->allow_env = options->allow_env;
@@ -348,7 +340,11 @@ int rv_service_open(struct rv_service *service, char *const *command, struct rv_
 	    open_the_ledger(service, err) != 0)
 		return -1;
 	/* last: each tag gets a copy of what is the same for all */
-	return register_tags(service, err) != 0 ? -1 : rv_rules_check_tags(&service->rules, &service->registry, err);
+	service->isolate.enclose = &service->enclose;
+	service->isolate.net = options->net;
+	if (rv_isolate_open(&service->isolate, &options->isolate, &service->registry, executor, err) != 0)
+		return -1;
+	return rv_rules_check_tags(&service->rules, &service->registry, err);
 }
 
 /* ---- signals ---- */

@@ -15,6 +15,7 @@
 #include "lib/executor/batch.h"
 #include "lib/executor/dispatch.h"
 #include "lib/executor/enclose.h"
+#include "lib/executor/isolate.h"
 #include "lib/executor/permit.h"
 #include "lib/executor/registry.h"
 #include "lib/executor/rules.h"
@@ -31,6 +32,7 @@ struct rv_service_options {
 	int64_t credentials_timeout_ms;
 	int64_t timeout_ms;
 	int64_t grace_ms;
+	bool grace_given;             /* else it is longer in a container */
 	uint64_t max_output;
 	const char *workdir_base;
 	bool keep_on_error;           /* the workdir of a tool that failed */
@@ -50,6 +52,7 @@ struct rv_service_options {
 	bool outcomes_only;
 	bool refuse_orphan;
 	int64_t ledger_wait_ms;
+	struct rv_isolate_options isolate;
 };
 
 /* In a user namespace a worker cannot be started any more once secrets may have been read. */
@@ -78,6 +81,7 @@ struct rv_service {
 	struct rv_store *store;
 	struct rv_executor executor; /* what is the same for every tag */
 	struct rv_registry registry; /* the tags */
+	struct rv_isolate isolate;   /* what they stand for */
 	struct rv_rules rules;       /* what may run */
 	struct rv_permits permits;
 	struct rv_cgroups groups;

@@ -237,9 +237,11 @@ static void fail_start(struct worker *worker, int step, int errnum)
 static void run(struct worker *worker, const struct rv_wire_message *message, int *fds)
 {
 	const char *inside = message->length > 0 ? message->path : NULL;
+	struct rv_plan_size size = { message->plan_length, message->argc, message->envc, message->undoc };
 	struct rv_plan_view view;
 	struct rv_launch launch = {
 		.stdio = { fds[0], fds[1], fds[2] },
+		.privileged = (message->flags & RV_RUN_PRIVILEGED) != 0,
 		.own_mounts = worker->may_mount && worker->enclosure == NULL,
 		.groups = fds + RUN_FDS,
 		.group_count = message->groups,
@@ -464,6 +466,7 @@ static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 	rv_slice_shorten();
 	worker->socket = setup->socket;
 	worker->page = setup->page;
+	worker->undoing.run = setup->undo;
 	worker->contained = setup->namespaces && getpid() == 1;
 	if (!worker->contained && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
 		return -1;

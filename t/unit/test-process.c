@@ -129,6 +129,10 @@ static void test_plan(void)
 	rv_plan_wipe(&bytes);
 }
 
+/* ---- loop ---- */
+
+static int turns;
+
 static void count_turn(struct rv_watch *watch, uint32_t events)
 {
 	struct rv_loop *loop = ((void **)watch->owner)[0];

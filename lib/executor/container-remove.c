@@ -1,0 +1,84 @@
+/* Killing and removing a container by its name, with an engine that may be slow, and at a time when the container
+ * may not even be there yet. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/text.h"
+#include "lib/executor/container.h"
+
+#define REMOVE_MS 18000 /* less than the worker waits for it */
+#define AGAIN_MS 300    /* a create that was under way when its client died may still come */
+#define ABSENCES 3      /* looks, with that pause between them, before what was never seen is believed to be gone */
+
+/* 1 it is there, 0 it is not, -1 the engine does not say. */
+static int is_there(const struct rv_engine *engine, const char *name, struct rv_buffer *out, struct rv_buffer *complaint,
+		    struct rv_error *err)
+{
+	char filter[128];
+	const char *const args[] = { "ps", "-a", "-q", "--filter", filter, NULL };
+	int status;
+
+	(void)snprintf(filter, sizeof filter, "name=%s", name);
+	status = rv_engine_ask(engine, args, REMOVE_MS, out, complaint, err);
+	if (status == 0)
+		return out->len > 0 ? 1 : 0;
+	return status < 0 ? -1 : rv_error_set(err, RV_E_IO, 0, "%s: %s", engine->words[0], complaint->data);
+}
+
+int rv_container_remove(const struct rv_engine *engine, const char *name, struct rv_error *err)
+{
+	const char *const args[] = { "rm", "-f", "-v", name, NULL };
+	rv_auto_buffer struct rv_buffer out = RV_BUFFER_INIT;
+	rv_auto_buffer struct rv_buffer complaint = RV_BUFFER_INIT;
+	int64_t deadline = rv_clock_mono_ms() + REMOVE_MS;
+	int absences = 0;
+
+	while (rv_clock_left_ms(deadline) > 0) {
+		int status = rv_engine_ask(engine, args, rv_clock_left_ms(deadline), &out, &complaint, err);
+
+		if (status == 0 && out.len > 0) /* it names what it removed */
+			return 0;
+		status = is_there(engine, name, &out, &complaint, err);
+		absences = status == 0 ? absences + 1 : 0;
+		if (absences == ABSENCES)
+			return 0;
+		rv_clock_pause_ms(AGAIN_MS);
+	}
+	if (err->code == RV_E_NONE)
+		(void)rv_error_set(err, RV_E_IO, 0, "container %s is still there", name);
+	return -1;
+}
+
+void rv_container_undo_words(struct rv_words *out, const struct rv_engine *engine, const char *name)
+{
+	int entries = 0;
+
+	while (engine->envp[entries] != NULL)
+		entries++;
+	rv_words_add(out, name);
+	rv_words_printf(out, "%d", entries);
+	rv_words_add_all(out, (const char *const *)engine->envp);
+	rv_words_add_all(out, (const char *const *)engine->words);
+}
+
+int rv_container_undo(char *const *words)
+{
+	struct rv_error err = RV_ERROR_INIT;
+	long long entries = 0;
+	char **envp;
+	struct rv_engine engine;
+
+	if (rv_text_integer(words[1], 0, 1000000, &entries, &err) != 0)
+		return 1;
+	envp = calloc((size_t)entries + 1, sizeof *envp);
+	if (envp == NULL)
+		return 1;
+	memcpy(envp, words + 2, (size_t)entries * sizeof *envp);
+	engine = (struct rv_engine){ words + 2 + entries, envp };
+	entries = rv_container_remove(&engine, words[0], &err);
+	free(envp);
+	return entries == 0 ? 0 : 1;
+}
