@@ -9,6 +9,7 @@
 #include "lib/executor/describe.h"
 #include "lib/executor/once.h"
 #include "lib/executor/probe.h"
+#include "lib/executor/reap.h"
 #include "lib/executor/stream.h"
 #include "lib/json/json.h"
 
@@ -29,6 +30,7 @@ struct options {
 	bool json;
 	bool stream;
 	bool unordered;
+	bool reap;
 	int64_t jobs;
 	bool agent_seq_given;
 	bool ordinal_given;
@@ -101,6 +103,7 @@ static const struct rv_option options[] = {
 	{ "unordered", 0, RV_OPT_FLAG, AT(unordered), RV_UNSEEN, NULL, "replies as they come, with --stream", 0, 0, NULL },
 	{ "describe", 0, RV_OPT_FLAG, AT(describe), RV_UNSEEN, NULL, "say what an executor with these options is, and run nothing", 0, 0, NULL },
 	{ "probe", 0, RV_OPT_FLAG, AT(probe), RV_UNSEEN, NULL, "say what this host lets rv-exec do, found by doing it", 0, 0, NULL },
+	{ "reap", 0, RV_OPT_FLAG, AT(reap), RV_UNSEEN, NULL, "remove containers and workdirs that crashed runs left, by --ledger", 0, 0, NULL },
 	{ "json", 0, RV_OPT_FLAG, AT(json), RV_UNSEEN, NULL, "print the whole reply as one JSON line", 0, 0, NULL },
 };
 
@@ -110,6 +113,7 @@ static const char *const usage[] = {
 	"--stream [--jobs N] [--unordered] [options] [-- COMMAND [ARG...]]",
 	"--describe [options]",
 	"--probe [--cgroup DIR]",
+	"--reap [--workdir-base DIR] [--engine 'ENGINE ...'] --ledger FILE",
 	NULL,
 };
 
@@ -258,6 +262,23 @@ static int run_once(const struct options *values)
 	return status;
 }
 
+static int run_reap(const struct options *values)
+{
+	const struct rv_service_options *service = &values->once.service;
+	const struct rv_reap_options reap = {
+		.ledger = service->ledger, .workdir_base = service->workdir_base, .engine = service->isolate.container.engine,
+		.launcher_env = service->isolate.launcher_env, .print = rv_cli_write,
+	};
+	struct rv_error err = RV_ERROR_INIT;
+	bool needs_someone = false;
+
+	if (reap.ledger == NULL || values->stream || values->once.tool != NULL || values->once.argv[0] != NULL)
+		return rv_cli_usage("--reap needs --ledger, and runs nothing");
+	if (rv_reap_run(&reap, &needs_someone, &err) != 0)
+		return rv_cli_end(rv_cli_fail(&err));
+	return rv_cli_end(needs_someone ? RV_EXIT_NEEDS_SOMEONE : RV_EXIT_DONE);
+}
+
 static int run_describe(const struct options *values)
 {
 	struct rv_buffer out = RV_BUFFER_INIT;
@@ -294,13 +315,15 @@ static int run_probe(const struct options *values)
 static int run_wrong(const struct options *values)
 {
 	(void)values;
-	return rv_cli_usage("--stream, --describe and --probe are one too many");
+	return rv_cli_usage("--stream, --describe, --probe and --reap are one too many");
 }
 
 static int (*choose(const struct options *values))(const struct options *)
 {
-	if (values->stream + values->describe + values->probe > 1)
+	if (values->stream + values->describe + values->probe + values->reap > 1)
 		return run_wrong;
+	if (values->reap)
+		return run_reap;
 	return values->stream ? run_stream : values->describe ? run_describe : values->probe ? run_probe : run_once;
 }
 

@@ -1,0 +1,153 @@
+# rv-exec: a tool in a container, by podman; by docker's command line with a recording stand-in.
+load helper
+load exec
+load container
+
+setup() {
+	case $BATS_TEST_DESCRIPTION in stand-in*) ;; *) can_container ;; esac
+}
+
+@test "no network, a read-only root, no capability, the workdir at /work, the limits" {
+	c --json --new-call --ledger ledger --memory 64m --pids-limit 50 --setenv S=s3cret --allow-env GIVEN -- /bin/sh -c '
+		[ "$(pwd)" = /work ] && echo x >here && [ "$(cat here)" = x ] || exit 10
+		(touch /x) 2>/dev/null && exit 11
+		[ "$(grep -c : /proc/net/dev)" = 1 ] || exit 12
+		grep -q "^CapEff:.0000000000000000" /proc/self/status && grep -q "^NoNewPrivs:.1" /proc/self/status || exit 13
+		[ "$S" = s3cret ] && [ "$RULVAR_TOOL" = t ] && [ -z "$XDG_RUNTIME_DIR" ] || exit 14
+		cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null | grep -qx 67108864 || exit 15
+		cat /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max 2>/dev/null | grep -qx 50 || exit 16
+		exec cat' >reply 2>stderr || rv_die "$(cat stderr)"
+	holds 'reply["result"]["tool"] == "t"' 'reply["sandbox"] == reply["containment"] == "container"' 'reply["survivors"] == 0' \
+		'[(r["executor"], r["sandbox"], r["containment"]) for r in intents] == [("container",) * 3]' 'outcomes[0]["outcome"] == "ok"'
+	no_container "$(attempts)"
+	no_workdir
+}
+
+@test "125, 126 and 127 of a tool are exit; the engine's own are spawn" {
+	for status in 125 126 127; do
+		x --json --engine "$ENGINE" "${ENGINE_ARGS[@]}" --image "$IMAGE" --new-call --ledger ledger -- /bin/sh -c "exit $status" >reply 2>stderr || true
+		holds 'code == "exit"' "reply['exitCode'] == $status" "outcomes[0]['exitCode'] == $status"
+		rm ledger
+	done
+	x --json --engine "$ENGINE" "${ENGINE_ARGS[@]}" --image "$IMAGE" --new-call --ledger ledger -- /bin/no-such >reply 2>stderr || true
+	holds 'code == "spawn"' "$NOTHING_RAN"
+	no_container "$(attempts)"
+	rm ledger
+	x --json --engine "$ENGINE" "${ENGINE_ARGS[@]}" --engine-arg --no-such-flag --image "$IMAGE" --new-call --ledger ledger -- /bin/true >reply 2>stderr || true
+	holds 'code == "spawn"' '"no-such-flag" in reply["error"]["message"]' "$NOTHING_RAN"
+	no_workdir
+}
+
+@test "a missing image is config, before anything is written" {
+	fails config 125 x --engine "$ENGINE" --image localhost/no-such-image:1 --new-call --ledger ledger -- /bin/true
+	grep -q 'no-such-image' stderr
+	[ ! -s ledger ]
+	no_workdir
+}
+
+@test "a tool that is deaf to SIGTERM is killed with its container, and its client" {
+	rv_fails 124 within 15000 c --timeout 2s --kill-grace 500ms --new-call --ledger ledger -- /bin/sh -c 'trap "" TERM; sleep 300 & sleep 300; sleep 300' 2>stderr
+	no_container "$(attempts)"
+	holds 'outcomes[0]["outcome"] == "timeout"'
+	no_workdir
+}
+
+@test "a removal before the create: killed at any time of the start, nothing is left" {
+	for ms in 30 150 400 700; do
+		rv_fails 124 c --timeout ${ms}ms --kill-grace 50ms --new-call --ledger ledger -- /bin/sleep 300 2>stderr
+	done
+	rv_equal 4 "$(attempts | wc -l)"
+	for attempt in $(attempts); do
+		no_container "$attempt" || rv_die "rv-exec-$attempt is left"
+	done
+	no_workdir
+}
+
+@test "SIGTERM and SIGKILL of rv-exec, and no value in any argv meanwhile" {
+	for signal in TERM KILL; do
+		rm -f ledger
+		S3=s3cret-in-no-argv c --timeout 60s --kill-grace 1s --allow-env S3 --new-call --ledger ledger -- /bin/sh -c 'sleep 300' >out 2>stderr 3>&- &
+		pid=$!
+		rv_until eval '[ -n "$(attempts)" ] && has_container "$(attempts)"'
+		for _ in 1 2 3 4 5 6 7 8; do
+			! grep -lz 's3cret-in-no-argv' /proc/[0-9]*/cmdline 2>/dev/null | grep . || rv_die "a value is in an argv"
+		done
+		kill -$signal "$(rv_exec_of $pid)"
+		wait $pid || true
+		rv_until no_container "$(attempts)"
+		[ $signal = KILL ] || { no_workdir; holds 'outcomes[0]["outcome"] == "error"'; }
+	done
+	# what is left of the killed one is its orphan and its workdir
+	[ "$(ls dirs | wc -l)" = 1 ]
+	rv-exec --reap --ledger ledger --workdir-base "$PWD/dirs" --engine "$ENGINE" >reaped
+	rv_equal "$(rows ledger 'r["phase"] == "intent"' | member workdir)" "$(member path reaped)"
+	rv_equal removed "$(member action reaped)"
+	no_workdir
+}
+
+@test "--reap removes what rv-exec and its worker left, and nothing that runs" {
+	c --timeout 60s --new-call --ledger ledger -- /bin/sleep 300 >out 2>stderr 3>&- &
+	pid=$!
+	rv_until eval '[ -n "$(attempts)" ] && has_container "$(attempts)"'
+	attempt=$(attempts)
+	# running: kept, and no status of its own
+	rv-exec --reap --ledger ledger --workdir-base "$PWD/dirs" --engine "$ENGINE" >reaped
+	rv_equal 2 "$(grep -c '"action":"kept"' reaped)"
+	has_container "$attempt"
+	exec_pid=$(rv_exec_of $pid)
+	workers=$(children "$exec_pid")
+	# shellcheck disable=SC2086 # one or more pids
+	kill -STOP "$exec_pid" && kill -9 $workers && kill -9 "$exec_pid"
+	wait $pid || true
+	has_container "$attempt" || rv_die "nothing is left to be reaped"
+	rv-exec --reap --ledger ledger --workdir-base "$PWD/dirs" --engine "$ENGINE" >reaped
+	rv_equal 2 "$(grep -c '"action":"removed"' reaped)"
+	no_container "$attempt"
+	no_workdir
+}
+
+@test "memory: a bomb dies, and the reply says so" {
+	fails exit 1 c --memory 32m -- /bin/sh -c 'x=a; while :; do x=$x$x; done'
+	grep -q 'memory (--memory 32m)' stderr
+}
+
+@test "input, output and the executor's tag in a stream; a command is looked for in the image" {
+	printf '{"tool":"t","args":{"n":%d},"executor":"%s","ctx":{"runId":"r","idempotencyKey":"k"}}\n' 1 container 2 subprocess >requests
+	rv-exec --stream --workdir-base "$PWD" --ledger ledger --engine "$ENGINE" "${ENGINE_ARGS[@]}" --image "$IMAGE" -- cat <requests >replies
+	rv_equal '[["container", 1], ["none", 2]]' "$(/usr/bin/python3 -c 'import json; print(json.dumps([[r["sandbox"], r["result"]["args"]["n"]] for r in map(json.loads, open("replies"))]))')"
+	for attempt in $(attempts); do rv_until no_container "$attempt"; done
+}
+
+@test "stand-in for docker: its command line, its environment, and no value in either argv" {
+	mkdir bin
+	tool bin/docker <<-'DOCKER'
+		#!/bin/bash
+		# Records what docker is asked, and runs what it would run, here.
+		printf '%s\n' "$*" >>"$RECORD/asked"
+		case $1 in
+		image) echo sha256:1 ;;
+		rm) echo "${!#}" ;;
+		ps) ;;
+		run)
+			env | sort >"$RECORD/env"
+			while [ "$1" != the-image ]; do shift; done
+			shift
+			exec "$@"
+			;;
+		esac
+	DOCKER
+	export RECORD=$PWD
+	SECRET=s3cret PATH="$PWD/bin:$PATH" DOCKER_HOST=tcp://x x --json --launcher-env RECORD --allow-env SECRET --setenv A=s3cret2 --image the-image \
+		--engine-arg --gpus=all --credentials "/bin/echo '{\"TOKEN\":\"s3cret3\"}'" -- /bin/echo 5 >reply 2>stderr || rv_die "$(cat stderr)"
+	holds 'reply["result"] == 5' 'reply["containment"] == "container"'
+	! grep -q s3cret asked
+	for flag in '--network none' --read-only '--memory 256m' '--cpus 1.0' '--pids-limit 128' '--cap-drop ALL' '--pull never' \
+		'--security-opt no-new-privileges' '-e SECRET' '-e A' '-e TOKEN' '-e RULVAR_IDEMPOTENCY_KEY' '--gpus=all the-image /bin/echo 5' \
+		'--name rv-exec-' 'target=/work' '-i'; do
+		grep -q -- "^run .*$flag" asked || rv_die "no $flag in: $(cat asked)"
+	done
+	grep -qx SECRET=s3cret env && grep -qx TOKEN=s3cret3 env && grep -qx DOCKER_HOST=tcp://x env
+	rv_equal 'image rm run' "$(cut -d' ' -f1 asked | sort -u | tr '\n' ' ' | sed 's/ $//')"
+	# what the client reads itself cannot be another value for the tool
+	PATH="$PWD/bin:$PATH" fails config 125 x --launcher-env RECORD --setenv HOME=/work --image the-image -- /bin/echo 5
+}

@@ -1,0 +1,55 @@
+# What the tests of containers share, behind helper.bash and exec.bash: an engine that runs here, and an image that
+# holds busybox and nothing else.
+
+# The engine's client, its global flags, and the flags of `run` that this machine needs.
+ENGINE='podman --runtime runc'
+ENGINE_ARGS=(--engine-arg --ulimit=nofile=1024:1024 --engine-arg --ulimit=nproc=1024:1024)
+IMAGE=localhost/rv-tools-test:1
+
+# Does podman run a container for this user, with runc?  An ordinary user needs subordinate ids and a runtime
+# directory, and `nobody` has neither.
+can_container() {
+	rv_need podman runc busybox
+	make_image >/dev/null 2>&1 && $ENGINE run --rm --network none --pull never "${ENGINE_ARGS[1]}" "${ENGINE_ARGS[3]}" "$IMAGE" true >/dev/null 2>probe.log || {
+		[ "${RV_MUST_WORK:-}" != 1 ] || [ "$(id -u)" -ne 0 ] || rv_die "podman runs no container here and RV_MUST_WORK=1: $(cat probe.log)" || return
+		skip "podman runs no container for $(id -un) here: $(tail -n 1 probe.log)"
+	}
+}
+
+# Made once: a tarball of busybox-static, imported.
+make_image() {
+	local root
+
+	podman image exists "$IMAGE" && return
+	root=$(mktemp -d)
+	mkdir "$root/bin" "$root/tmp" "$root/work" "$root/proc" "$root/dev" "$root/sys"
+	cp "$(command -v busybox)" "$root/bin/busybox"
+	for applet in sh cat echo env id pwd ls grep sleep touch head tr printf kill true yes dd ps; do
+		ln -s busybox "$root/bin/$applet"
+	done
+	tar -C "$root" -cf "$root.tar" . && podman import "$root.tar" "$IMAGE"
+	rm -rf "$root" "$root.tar"
+}
+
+# c OPTION... -- COMMAND...: rv-exec in a container.
+c() {
+	x --engine "$ENGINE" "${ENGINE_ARGS[@]}" --image "$IMAGE" "$@"
+}
+
+containers() {
+	podman ps -a --filter label=rv-exec.attempt --format '{{.Names}}'
+}
+
+# has_container ATTEMPT
+has_container() {
+	containers | grep -qx "rv-exec-$1"
+}
+
+no_container() {
+	! has_container "$1"
+}
+
+# The attempts of the intents of ./ledger.
+attempts() {
+	[ ! -s ledger ] || rows ledger 'r["phase"] == "intent"' | /usr/bin/python3 -Ic 'import json, sys; [print(json.loads(l)["attemptId"]) for l in sys.stdin]'
+}
