@@ -11,7 +11,8 @@
  *
  * Input:  "rv-inner 1 LLLLLLLLLL\n", then L bytes: NONCE, "12" or "1" (where the first line goes), PATH, CWD and the
  * environment's entries, each with a NUL behind it.
- * Output: "NONCE started\n"; then "NONCE failed STEP ERRNO\n" where the exec failed, or "NONCE ended STATUS\n" with
+ * Output: "NONCE started\n", and nothing is executed before that has been read: a tool can open its own standard output
+ * for reading (/proc/self/fd/1), and would learn the nonce or take the line away.  Then "NONCE failed STEP ERRNO\n" where the exec failed, or "NONCE ended STATUS\n" with
  * the status as waitpid(2) gives it.
  *
  * It is linked statically, for the sandbox may hold no library.
@@ -20,13 +21,16 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define HEADER "rv-inner 1 "
@@ -119,16 +123,31 @@ static int set_up(const struct inner *inner)
 	return chdir(inner->cwd);
 }
 
+/* Until rv-exec has read what is in the pipe: there is no tool yet that could.  A descriptor that does not know is no
+ * pipe of rv-exec's, and a rv-exec that never reads has its deadline kept by the slot's worker. */
+static void await_reader(int fd)
+{
+	const struct timespec moment = { .tv_nsec = 20000 };
+	int left = 0;
+
+	while (ioctl(fd, FIONREAD, &left) == 0 && left > 0)
+		(void)nanosleep(&moment, NULL);
+}
+
 /* In the child: turn into the tool. */
 static void be_the_tool(const struct inner *inner, char **argv)
 {
 	const char *step = "setup";
+	bool both = strcmp(inner->where, "12") == 0;
 	char text[64];
 
 	if (set_up(inner) == 0) {
 		if (say(inner->nonce, STDOUT_FILENO, "started") != 0 ||
-		    (strcmp(inner->where, "12") == 0 && say(inner->nonce, STDERR_FILENO, "started") != 0))
+		    (both && say(inner->nonce, STDERR_FILENO, "started") != 0))
 			_exit(125);
+		await_reader(STDOUT_FILENO);
+		if (both)
+			await_reader(STDERR_FILENO);
 		step = "exec";
 		(void)execve(inner->path, argv, inner->envp);
 	}

@@ -136,6 +136,41 @@ b=c' --args-file args -- "$PWD/echo" >out
 	no_workdir
 }
 
+@test "a tool can neither take away nor forge what is said of it, however late rv-exec reads" {
+	# rv-exec stands still while the tool starts
+	tool slow <<-'LAUNCHER'
+		#!/bin/bash
+		host=$(cut -d' ' -f4 /proc/$PPID/stat)
+		kill -STOP "$host"
+		echo "$host" >"${0%/*}/host"
+		exec "$@"
+	LAUNCHER
+	tool thief <<-'TOOL'
+		#!/usr/bin/python3 -I
+		import fcntl, os, sys
+		for fd in 1, 2:
+		    mine = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK)
+		    try:
+		        said = os.read(mine, 65536)
+		    except BlockingIOError:
+		        continue
+		    nonce = said.split()[0] if said.split() else b"none"
+		    os.write(1, nonce + b" started\n" + nonce + b" failed exec 2\n")
+		    sys.exit(0)
+		print('"nothing to be had"')
+	TOOL
+	j --new-call --ledger ledger --sandbox-argv "$PWD/slow" -- "$PWD/thief" 3>&- &
+	rv_until test -s host
+	sleep 0.3 # in which a tool that is not held back has done its worst
+	kill -CONT "$(cat host)"
+	wait $!
+	holds 'reply.get("result") == "nothing to be had"' 'outcomes[0]["outcome"] == "ok"'
+	rm ledger
+	# and one that kills who would say how it ended has run all the same
+	j --new-call --ledger ledger --sandbox-argv env -- /bin/sh -c 'kill -9 $PPID; exit 0'
+	holds 'code in ("exit", "protocol")' 'reply["exitCode"] is not None or reply["signal"] is not None' 'outcomes[0]["outcome"] == "error"'
+}
+
 @test "a launcher that is missing, or eats the input" {
 	fails config 125 x --new-call --ledger ledger --sandbox-argv /no/such/launcher -- /bin/echo 1
 	fails config 125 x --new-call --ledger ledger --sandbox-argv '' -- /bin/echo 1

@@ -71,9 +71,9 @@ int rv_attempt_check(const struct rv_executor *executor, const struct rv_call *c
 		return rv_error_set(err, RV_E_CONFIG, 0,
 				    "--require-containment: executor %s with sandbox %s runs outside the PID namespace",
 				    executor->name, executor->sandbox);
-	if (is_limited(executor->limits) && isolation->containment != NULL && strcmp(isolation->containment, "container") == 0)
+	if (is_limited(executor->limits) && isolation->own_limits != NULL)
 		return rv_error_set(err, RV_E_CONFIG, 0, "--max-cpu, --max-data, --max-memory, --max-processes and --cgroup "
-							 "do not reach into a container: --memory, --cpus and --pids-limit do");
+				    "do not reach what executor %s runs: %s do", executor->name, isolation->own_limits);
 	return isolation->check != NULL ? isolation->check(executor, call, err) : 0;
 }
 

@@ -270,5 +270,6 @@ static int check(const struct rv_executor *executor, const struct rv_call *call,
 }
 
 const struct rv_isolation rv_isolation_container = {
-	.on_host = true, .finds_commands = true, .containment = "container", .check = check, .start = start, .after = after,
+	.on_host = true, .finds_commands = true, .own_limits = "--memory, --cpus and --pids-limit", .containment = "container",
+	.check = check, .start = start, .after = after,
 };

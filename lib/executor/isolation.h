@@ -31,6 +31,7 @@ enum rv_after { RV_AFTER_RESULT, RV_AFTER_AGAIN, RV_AFTER_FAILED };
 struct rv_isolation {
 	bool on_host;            /* runs in the host's slot, outside any namespace: launchers, clients of engines */
 	bool finds_commands;     /* the command is looked for where it is run, and not here */
+	const char *own_limits;  /* NULL: --max-cpu and its kin hold; else the options that limit a tool instead */
 	const char *containment; /* what holds the tool then; NULL: what the slot says of itself */
 	int (*check)(const struct rv_executor *executor, const struct rv_call *call, struct rv_error *err);
 	int (*start)(struct rv_dispatch *dispatch, struct rv_run_plan *plan, struct rv_error *err);
