@@ -6,9 +6,9 @@ load exec
 setup() {
 	mkdir dirs far
 	marking_tool
-	x --key done --ledger far/l.jsonl -- "$PWD/mark"
+	x --key whole --ledger far/l.jsonl -- "$PWD/mark"
 	# Of a writer that is dead, as far as a local file system could tell.
-	grep '"intent"' far/l.jsonl | sed 's/"idempotencyKey":"done"/"idempotencyKey":"left"/; s/"attemptId":"[^"]*"/"attemptId":"left"/' >row
+	grep '"intent"' far/l.jsonl | sed 's/"idempotencyKey":"whole"/"idempotencyKey":"left"/; s/"attemptId":"[^"]*"/"attemptId":"left"/' >row
 	cat row >>far/l.jsonl
 	rv_fails 1 rv-ledger-scan far/l.jsonl | grep -q '"state":"orphan"'
 	: >ran

@@ -57,6 +57,12 @@ setup() {
 	sweep 5 --stream host:short
 }
 
+@test "a store instead of a ledger: rv-exec, its worker and the store killed and failed at their calls" {
+	sweep 40 --store "$RV_BIN/t/faults/store" host:kill worker:kill worker:kill-host host:EIO
+	sweep 5 --store "$RV_BIN/t/faults/store" store:kill store:kill-host store:EIO
+	sweep 1 --store "$RV_BIN/t/faults/store" host:short store:short
+}
+
 @test "a hundred kills at random instants, a tenth of them between intent and outcome" {
 	sweep 1 random:100
 }
@@ -75,6 +81,15 @@ setup() {
 	chmod 755 bin/rv-exec
 	rv_fails 1 "$RV_SRC/t/faults/sweep" --bin bin --inject "$RV_BIN/t/faults/inject" host:kill 2>err
 	grep -q 'an effect without its intent' err
+	cp "$RV_BIN/rv-exec" bin/
+	# And a store that keeps nothing of what it confirms.
+	cat >liar <<-TOOL
+		#!/bin/sh
+		while read -r row; do echo ok; done
+	TOOL
+	chmod 755 liar
+	rv_fails 1 "$RV_SRC/t/faults/sweep" --bin bin --inject "$RV_BIN/t/faults/inject" --store "$PWD/liar" host:kill 2>err
+	grep -q 'a result without its outcome row\|an effect without its intent' err
 	cat >bin/rv-exec <<-TOOL
 		#!/bin/bash
 		sleep 30 >/dev/null 2>&1 &

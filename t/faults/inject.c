@@ -4,13 +4,13 @@
  * worker; this can, and it also sees what outlives the program: it is a sub-reaper, so that every
  * descendant that is left becomes its child.
  *
- *     inject [--role host|worker|launch] [--at N] [--action ACTION] [--ledger FILE]
+ *     inject [--role host|worker|launch|store] [--at N] [--action ACTION] [--ledger FILE]
  *            [--loaded] [--after USEC] [--limit MS] --report FILE -- COMMAND [ARG...]
  *
  * Roles: the host is COMMAND itself; a worker is a child of the host; launch is a child of a worker
- * up to its exec (a tool is let go there and runs untraced).
+ * up to its exec (a tool is let go there and runs untraced); a store is a child of the host from its exec on.
  * Actions: kill (the one that makes the call), kill-host (SIGKILL for the host, which is dead before
- * the call goes on), short (half of a write is written), or an errno's name.
+ * the call goes on), short (half of a write, or of a writev's first part, is written), or an errno's name.
  * --loaded counts from the first socketpair on: a failure in the dynamic loader is not COMMAND's.
  * --after kills the host after so many microseconds, with nothing traced.
  *
@@ -49,7 +49,7 @@ int main(void)
 #define TRACED_MAX 256
 #define LEFT_MS 5000
 
-enum role { ROLE_UNKNOWN, ROLE_HOST, ROLE_WORKER, ROLE_LAUNCH };
+enum role { ROLE_UNKNOWN, ROLE_HOST, ROLE_WORKER, ROLE_LAUNCH, ROLE_STORE };
 enum action { ACT_NONE, ACT_KILL, ACT_KILL_HOST, ACT_SHORT, ACT_ERRNO };
 
 struct traced {
@@ -165,6 +165,23 @@ static bool is_write(const struct user_regs_struct *regs)
 	return regs->orig_rax == SYS_write || regs->orig_rax == SYS_pwrite64;
 }
 
+/* A writev(2) as the write(2) of its first part. */
+static void as_plain_write(pid_t pid, struct user_regs_struct *regs)
+{
+	long base, len;
+
+	if (regs->orig_rax != SYS_writev || regs->rdx < 1)
+		return;
+	errno = 0;
+	base = ptrace(PTRACE_PEEKDATA, pid, (void *)regs->rsi, NULL);
+	len = ptrace(PTRACE_PEEKDATA, pid, (void *)(regs->rsi + sizeof(long)), NULL);
+	if (errno != 0)
+		return;
+	regs->orig_rax = SYS_write;
+	regs->rsi = (unsigned long long)base;
+	regs->rdx = (unsigned long long)len;
+}
+
 /* Nothing else may run before the host is dead: its end is what is tested. */
 static void kill_host(struct inject *inject)
 {
@@ -180,14 +197,17 @@ static void fire(struct inject *inject, struct traced *traced, struct user_regs_
 	if (inject->action == ACT_SHORT) {
 		traced->saved = *regs;
 		traced->restore = true;
+		as_plain_write(traced->pid, regs);
 		regs->rdx /= 2;
 		(void)ptrace(PTRACE_SETREGS, traced->pid, NULL, regs);
 	} else if (inject->action == ACT_ERRNO) {
 		if (cannot_fail(regs))
 			return;
 		traced->failing = true;
-		regs->orig_rax = (unsigned long long)-1;
-		(void)ptrace(PTRACE_SETREGS, traced->pid, NULL, regs);
+		if (regs->orig_rax != SYS_close) { /* whatever it says, the descriptor is gone */
+			regs->orig_rax = (unsigned long long)-1;
+			(void)ptrace(PTRACE_SETREGS, traced->pid, NULL, regs);
+		}
 	} else if (inject->action == ACT_KILL) {
 		(void)kill(traced->pid, SIGKILL);
 	} else if (inject->action == ACT_KILL_HOST) {
@@ -207,8 +227,13 @@ static void on_entry(struct inject *inject, struct traced *traced)
 		traced->started = true;
 	if (traced->role != inject->role || !traced->started)
 		return;
-	if (inject->action == ACT_SHORT && (!is_write(&regs) || regs.rdx < 2))
-		return;
+	if (inject->action == ACT_SHORT) {
+		struct user_regs_struct plain = regs;
+
+		as_plain_write(traced->pid, &plain);
+		if (!is_write(&plain) || plain.rdx < 2)
+			return;
+	}
 	inject->calls++;
 	if (inject->calls == inject->at)
 		fire(inject, traced, &regs);
@@ -272,7 +297,9 @@ static void on_event(struct inject *inject, struct traced *traced, int status)
 		traced->pid = 0;
 		return;
 	}
-	if (event == PTRACE_EVENT_EXEC)
+	if (event == PTRACE_EVENT_EXEC && traced->role == ROLE_WORKER)
+		traced->role = ROLE_STORE;
+	else if (event == PTRACE_EVENT_EXEC)
 		traced->started = !inject->loaded;
 	else
 		on_child(inject, traced);
@@ -447,6 +474,8 @@ static enum role parse_role(const char *text)
 		return ROLE_WORKER;
 	if (strcmp(text, "launch") == 0)
 		return ROLE_LAUNCH;
+	if (strcmp(text, "store") == 0)
+		return ROLE_STORE;
 	errno = EINVAL;
 	die(text);
 }
