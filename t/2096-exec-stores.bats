@@ -1,7 +1,7 @@
 # scripts/ledger-store: rows in SQLite and in PostgreSQL, the real ones, and back to lines for the scan.
 load helper
 load exec
-load stores/postgres
+load stores/stores
 
 store=$RV_SRC/scripts/ledger-store
 
@@ -137,16 +137,6 @@ killed_between() {
 	fresh sqlite
 	s k 1 1
 	rv_fails 1 "$store" export sqlite rows.db >/dev/full 2>stderr
-}
-
-# on_host NAME COMMAND...: this process becomes it, in namespaces of its own, as on another machine.
-on_host() {
-	local name=$1 user=
-
-	shift
-	[ "$(id -u)" -eq 0 ] || user='--user --map-root-user'
-	# shellcheck disable=SC2086 # words, or none
-	exec unshare $user --uts --pid --fork --kill-child --net sh -c 'hostname "$0" && exec "$@"' "$name" "$@"
 }
 
 @test "two hosts into one PostgreSQL: one is killed, one scan over the export finds what it left" {

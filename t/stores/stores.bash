@@ -1,4 +1,5 @@
-# A PostgreSQL of one's own: installed by Debian, run by an ordinary user, in one directory.
+# What the tests of stores share, behind helper.bash: a PostgreSQL of one's own (installed by Debian, run by an
+# ordinary user, in one directory), and hosts.
 
 pg_bin() {
 	local dirs=(/usr/lib/postgresql/*/bin)
@@ -36,4 +37,14 @@ pg_resume() {
 pg_stop() {
 	[ ! -e "$1/data/postmaster.pid" ] ||
 		rv_as_user "$(pg_bin)/pg_ctl" -D "$1/data" -m "$2" -w -t 60 stop >"$1/ctl.log" 2>&1 3>&-
+}
+
+# on_host NAME COMMAND...: this process becomes it, in namespaces of its own, as on another machine.
+on_host() {
+	local name=$1 user=
+
+	shift
+	[ "$(id -u)" -eq 0 ] || user='--user --map-root-user'
+	# shellcheck disable=SC2086 # words, or none
+	exec unshare $user --uts --pid --fork --kill-child --net sh -c 'hostname "$0" && exec "$@"' "$name" "$@"
 }
