@@ -78,6 +78,31 @@ pairs() {
 	grep -q 'Permission denied' err
 }
 
+@test "a socket and a loop of links cannot be read, /dev/null is an empty stream; the repair takes none of them" {
+	perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => "socket", Listen => 1) or die'
+	ln -s loop loop
+	mkdir dir
+	mkfifo fifo
+	row intent a >l.jsonl
+	for file in socket loop missing dir; do
+		for format in orphans summary; do
+			rv_fails 5 rv-ledger-scan --format $format l.jsonl $file >out 2>err
+			[ ! -s out ]
+			grep -q "^rv-ledger-scan: .*$file" err || rv_die "$(cat err)"
+		done
+	done
+	rv_equal '"rows":0' "$(rv-ledger-scan --format summary /dev/null | grep -o '"rows":0')"
+	for file in socket loop missing dir fifo /dev/null; do
+		for check in '' --check; do
+			# shellcheck disable=SC2086 # a word, or none
+			rv_fails 5 rv-ledger-repair $check --wait 200ms $file >out 2>err
+			[ ! -s out ]
+			grep -q "^rv-ledger-repair: $file: " err || rv_die "$(cat err)"
+		done
+	done
+	rv_equal 'dir fifo l.jsonl loop socket' "$(find . -mindepth 1 -maxdepth 1 ! -name out ! -name err -printf '%f\n' | sort | paste -s -d ' ')"
+}
+
 @test "a file that becomes shorter while it is read is exit 5, at whatever read that shows" {
 	rv_need strace
 	pairs 2500 | grep -v '"a-[0-9]*[05]00"' >l.jsonl # several pieces

@@ -1,4 +1,4 @@
-#!/usr/bin/python3 -IB
+#!/usr/bin/python3 -IBS
 """A store of rows for rv-exec --ledger-exec that does what it is told to.
 
 usage: stand-in.py FILE MODE [N]
