@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -IBS
 """A store of rows for rv-exec --ledger-exec that does what it is told to.
 
-usage: stand-in.py FILE MODE [N]
+usage: stand-in.py FILE MODE [N [M]]
 
 Each row is appended to FILE before it is answered, and FILE.seen gets "row" or "end" for what was read, and
 "early PID" or "closed" for what was done.
@@ -17,7 +17,7 @@ Each row is appended to FILE before it is answered, and FILE.seen gets "row" or 
   twice N      say ok twice to the N-th row
   cut N        say ok to the N-th row without its newline, and exit
   long N       the N-th row with an answer that never ends
-  gather N     answer when N rows are there, all of them then; and so on
+  gather N M   answer when N rows are there, all of them then; and so on, until M rows have come
   stay         ok, but do not end at the end of file
   fail-last    ok, but exit 4 at the end of file
 """
@@ -76,7 +76,7 @@ for line in sys.stdin.buffer:
     os.write(kept, line)
     os.write(seen, b"row\n")
     count += 1
-    if mode != "gather":
+    if mode != "gather" or count > int(sys.argv[4]):
         answer(count)
     elif count % n == 0:
         say("ok\n" * n)
