@@ -4,6 +4,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 struct rv_span rv_span_of(const char *text)
 {
@@ -66,24 +69,41 @@ static inline size_t common_length(const unsigned char *at, size_t left)
 	return 0;
 }
 
+/* Bytes of ASCII; where there are no vectors only whole words of them, and what is left is looked at one by one. */
+static inline size_t ascii_length(const unsigned char *bytes, size_t len)
+{
+	size_t at = 0;
+	uint64_t word;
+
+#ifdef __SSE2__
+	for (; len - at >= 16; at += 16) {
+		unsigned high = (unsigned)_mm_movemask_epi8(_mm_loadu_si128((const __m128i *)(const void *)(bytes + at)));
+
+		if (high != 0)
+			return at + (size_t)__builtin_ctz(high);
+	}
+#endif
+	for (; len - at >= sizeof word; at += sizeof word) {
+		memcpy(&word, bytes + at, sizeof word);
+		if ((word & UINT64_C(0x8080808080808080)) != 0)
+			break;
+	}
+	return at;
+}
+
 size_t rv_text_utf8_prefix(const char *text, size_t len)
 {
 	const unsigned char *bytes = (const unsigned char *)text;
 	size_t at = 0;
 
 	while (at < len) {
-		uint64_t word;
 		uint32_t point;
 		size_t bad;
 		size_t n;
 
-		if (len - at >= sizeof word) {
-			memcpy(&word, bytes + at, sizeof word);
-			if ((word & UINT64_C(0x8080808080808080)) == 0) {
-				at += sizeof word;
-				continue;
-			}
-		}
+		at += ascii_length(bytes + at, len - at);
+		if (at == len)
+			break;
 		n = common_length(bytes + at, len - at);
 		if (n == 0)
 			n = utf8_step(bytes + at, len - at, &point, &bad);

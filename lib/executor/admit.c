@@ -88,17 +88,22 @@ static int check_reason(const struct rv_run_result *run, int64_t timeout_ms, uin
 	return 0;
 }
 
-static int admit_output(const struct rv_buffer *raw, struct rv_buffer *out, struct rv_error *err)
+/* The memory itself, and no copy of it. */
+static void move_text(struct rv_buffer *raw, struct rv_span text, struct rv_buffer *out)
 {
-	struct rv_span text = rv_text_trim((struct rv_span){ raw->data, raw->len });
-	struct rv_json_doc *doc;
+	if (text.data != raw->data)
+		memmove(raw->data, text.data, text.len);
+	rv_buffer_release(out);
+	*out = *raw;
+	out->len = text.len;
+	*raw = (struct rv_buffer)RV_BUFFER_INIT;
+}
+
+static int parse_output(struct rv_span text, struct rv_buffer *out, struct rv_error *err)
+{
+	struct rv_json_doc *doc = rv_json_doc_new(err);
 	int result = 0;
 
-	if (text.len == 0) {
-		rv_buffer_add_string(out, "null");
-		return rv_buffer_check(out, err);
-	}
-	doc = rv_json_doc_new(err);
 	if (doc == NULL)
 		return -1;
 	if (rv_json_parse(doc, text.data, text.len, RV_JSON_DEFAULT, err) == NULL) {
@@ -112,12 +117,37 @@ static int admit_output(const struct rv_buffer *raw, struct rv_buffer *out, stru
 		result = rv_buffer_check(out, err);
 	}
 	rv_json_doc_free(doc);
+	return result;
+}
+
+static int admit_output(struct rv_buffer *raw, struct rv_buffer *out, struct rv_error *err)
+{
+	struct rv_span text = rv_text_trim((struct rv_span){ raw->data, raw->len });
+	int result = 0;
+
+	if (text.len == 0) {
+		rv_buffer_add_string(out, "null");
+		result = rv_buffer_check(out, err);
+	} else {
+		switch (rv_json_skim(text.data, text.len)) {
+		case RV_JSON_COMPACT:
+			move_text(raw, text, out);
+			break;
+		case RV_JSON_SPACED:
+			rv_json_add_compact(out, text.data, text.len);
+			result = rv_buffer_check(out, err);
+			break;
+		case RV_JSON_UNSURE:
+			result = parse_output(text, out, err);
+			break;
+		}
+	}
 	if (result != 0)
 		err->code = RV_E_PROTOCOL; /* no memory for a result is no result */
 	return result;
 }
 
-int rv_admit_tool(const struct rv_run_result *run, const struct rv_executor *executor, const struct rv_call *call,
+int rv_admit_tool(struct rv_run_result *run, const struct rv_executor *executor, const struct rv_call *call,
 		  struct rv_buffer *out, struct rv_error *err)
 {
 	if (run->step == RV_START_EXEC)

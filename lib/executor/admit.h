@@ -15,8 +15,8 @@ struct rv_call;
 
 #define RV_STDERR_CHARACTERS 500 /* of a tool's stderr in the message of `exit` */
 
-/* 0 and the result's compact JSON in `out`, or -1 with timeout, aborted, output-cap, spawn, exit or protocol. */
-int rv_admit_tool(const struct rv_run_result *run, const struct rv_executor *executor, const struct rv_call *call,
+/* 0 and the result's compact JSON in `out` (it may be the very memory of run->out, which is then empty), or -1 with timeout, aborted, output-cap, spawn, exit or protocol. */
+int rv_admit_tool(struct rv_run_result *run, const struct rv_executor *executor, const struct rv_call *call,
 		  struct rv_buffer *out, struct rv_error *err);
 
 /* Credentials: one JSON object of strings, set into `env`; anything else is RV_E_CONFIG (RV_E_ABORTED

@@ -10,6 +10,9 @@
 #include "lib/json/tree.h"
 
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define ONES UINT64_C(0x0101010101010101)
 #define HIGHS UINT64_C(0x8080808080808080)
@@ -33,12 +36,41 @@ static void count_word(struct census *census, uint64_t word)
 	census->backslash |= zero_bytes(word ^ (ONES * '\\'));
 }
 
+/* All that a vector can tell of; what is left at the end is less than one.  How many bytes it was. */
+static size_t take_vectors(const char *text, size_t len, struct census *census)
+{
+	size_t at = 0;
+
+#ifdef __SSE2__
+	__m128i high = _mm_setzero_si128();
+	__m128i control = high;
+	__m128i backslash = high;
+
+	for (; len - at >= 16; at += 16) {
+		__m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(text + at));
+
+		high = _mm_or_si128(high, bytes);
+		control = _mm_or_si128(control, _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes));
+		backslash = _mm_or_si128(backslash, _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
+	}
+	census->high = (unsigned)_mm_movemask_epi8(high);
+	census->control = (unsigned)_mm_movemask_epi8(control);
+	census->backslash = (unsigned)_mm_movemask_epi8(backslash);
+#else
+	(void)text;
+	(void)len;
+	(void)census;
+#endif
+	return at;
+}
+
 static void take_census(const char *text, size_t len, struct census *census)
 {
 	uint64_t word;
-	size_t at = 0;
+	size_t at;
 
 	memset(census, 0, sizeof *census);
+	at = take_vectors(text, len, census);
 	for (; len - at >= sizeof word; at += sizeof word) {
 		memcpy(&word, text + at, sizeof word);
 		count_word(census, word);
@@ -67,8 +99,7 @@ static int hex_value(char c)
 	return -1;
 }
 
-/* The code unit of the \uXXXX at `at`, or -1. */
-static int unit_at(const char *text, size_t len, size_t at)
+int rv_json_unit_at(const char *text, size_t len, size_t at)
 {
 	int unit = 0;
 
@@ -103,14 +134,14 @@ static void copy(struct walk *walk, size_t count)
 static void copy_escape(struct walk *walk, struct rv_guard *guard)
 {
 	size_t left = walk->len - walk->in;
-	int unit = unit_at(walk->text, walk->len, walk->in);
+	int unit = rv_json_unit_at(walk->text, walk->len, walk->in);
 
 	if (unit < 0xD800 || unit > 0xDFFF) {
 		copy(walk, left < 2 ? left : 2);
 		return;
 	}
 	if (unit < 0xDC00) {
-		int low = unit_at(walk->text, walk->len, walk->in + 6);
+		int low = rv_json_unit_at(walk->text, walk->len, walk->in + 6);
 
 		if (low >= 0xDC00 && low <= 0xDFFF) {
 			copy(walk, 12);

@@ -78,6 +78,13 @@ int rv_json_stringify(const struct rv_json_node *node, struct rv_buffer *out, st
  * the spelling of numbers and escapes stay (a lone surrogate's escape comes out in lower case). */
 void rv_json_add_source(struct rv_buffer *out, const struct rv_json_doc *doc, const struct rv_json_node *node);
 
+/* What a quick look says, which builds nothing and refuses nothing.
+ *   RV_JSON_COMPACT  rv_json_parse() accepts it, and rv_json_add_compact() adds just these bytes
+ *   RV_JSON_SPACED   rv_json_parse() accepts it; there is white space between tokens, or around them
+ *   RV_JSON_UNSURE   only rv_json_parse() can tell */
+enum rv_json_shape { RV_JSON_UNSURE, RV_JSON_COMPACT, RV_JSON_SPACED };
+enum rv_json_shape rv_json_skim(const char *text, size_t len);
+
 /* `bytes`, which were accepted by rv_json_parse, without the white space between tokens. */
 void rv_json_add_compact(struct rv_buffer *out, const char *bytes, size_t len);
 

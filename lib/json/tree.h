@@ -75,6 +75,9 @@ struct rv_guard {
 /* The fix-ups that make yajl equal to JSON.parse, in place. */
 void rv_guard_text(char *text, size_t len, struct rv_guard *guard);
 
+/* The code unit of the \uXXXX at `at` <= len, or -1. */
+int rv_json_unit_at(const char *text, size_t len, size_t at);
+
 /* Order by UTF-16 code unit of WTF-8 names: <0, 0, >0. */
 int rv_name_compare(struct rv_span a, struct rv_span b);
 

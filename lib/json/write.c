@@ -3,6 +3,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "lib/base/plain.h"
 #include "lib/json/tree.h"
 
 #define ONES UINT64_C(0x0101010101010101)
@@ -20,16 +21,23 @@ static bool word_is_plain(uint64_t word)
 	return ((word | (word - ONES * 0x20) | (quote - ONES) | (backslash - ONES)) & HIGHS) == 0;
 }
 
-static bool byte_is_plain(unsigned char c)
-{
-	return c - 0x20U < 0x60U && c != '"' && c != '\\';
-}
-
 /* Bytes of text[*at, end) that need no look, to `to`, which has a word of room more than they need. */
 static char *put_plain(char *to, const char *text, size_t *at, size_t end)
 {
 	size_t i = *at;
 
+#ifdef __SSE2__
+	for (; end - i >= 16; i += 16, to += 16) {
+		__m128i bytes = rv_plain_load(text + i);
+		unsigned stops = rv_plain_stops(bytes);
+
+		_mm_storeu_si128((__m128i *)(void *)to, bytes);
+		if (stops != 0) {
+			*at = i + (size_t)__builtin_ctz(stops);
+			return to + __builtin_ctz(stops);
+		}
+	}
+#endif
 	for (; end - i >= sizeof(uint64_t); i += sizeof(uint64_t), to += sizeof(uint64_t)) {
 		uint64_t word;
 
@@ -38,7 +46,7 @@ static char *put_plain(char *to, const char *text, size_t *at, size_t end)
 			break;
 		memcpy(to, &word, sizeof word);
 	}
-	while (i < end && byte_is_plain((unsigned char)text[i]))
+	while (i < end && rv_plain_byte(text[i]))
 		*to++ = text[i++];
 	*at = i;
 	return to;
@@ -127,6 +135,8 @@ static char *put_piece(char *to, struct source *from, size_t end)
 
 static void add_string(struct rv_buffer *out, struct source *from)
 {
+	if (from->len > ONE_GO)
+		(void)rv_buffer_reserve(out, from->len + 2); /* at once, and not by doubling */
 	do {
 		size_t left = from->len - from->at;
 		size_t piece = left < ONE_GO ? left : ONE_GO;
@@ -272,7 +282,10 @@ static size_t string_length(const char *text, size_t len, bool *done)
 	size_t at = 0;
 
 	*done = false;
-	while (at < len && !*done && !is_surrogate((const unsigned char *)text + at, len - at)) {
+	while (at < len && !*done) {
+		at += rv_plain_prefix(text + at, len - at);
+		if (at == len || is_surrogate((const unsigned char *)text + at, len - at))
+			break;
 		*done = text[at] == '"';
 		at += text[at] == '\\' && len - at > 1 ? 2 : 1;
 	}

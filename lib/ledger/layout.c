@@ -1,10 +1,8 @@
 #include "lib/ledger/layout.h"
 
 #include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
+#include "lib/base/plain.h"
 #include "lib/ledger/names.h"
 
 #define LITERAL_MAX 32 /* what two vectors hold */
@@ -86,35 +84,19 @@ static inline __attribute__((always_inline)) bool is_literal(const char *at, con
 	return strncmp(at, step->literal, step->len) == 0; /* which does not pass a difference */
 }
 
-static bool is_plain(char c)
-{
-	return (unsigned char)c >= 0x20 && (unsigned char)c < 0x80 && c != '"' && c != '\\';
-}
-
-#ifdef __SSE2__
-/* Signed: below the space are the controls, and all that is not ASCII. */
-static inline unsigned stops_of(__m128i bytes)
-{
-	__m128i stop = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
-
-	return (unsigned)_mm_movemask_epi8(_mm_or_si128(stop, _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20))));
-}
-#endif
-
 /* The first byte that is not plain ASCII of a string. */
 static inline __attribute__((always_inline)) const char *skip_plain(const char *at, bool vectors)
 {
 #ifdef __SSE2__
 	for (; vectors; at += 32) {
-		const __m128i *text = (const __m128i *)(const void *)at;
-		unsigned stops = stops_of(_mm_loadu_si128(text)) | stops_of(_mm_loadu_si128(text + 1)) << 16;
+		unsigned stops = rv_plain_stops(rv_plain_load(at)) | rv_plain_stops(rv_plain_load(at + 16)) << 16;
 
 		if (stops != 0)
 			return at + __builtin_ctz(stops);
 	}
 #endif
 	(void)vectors;
-	while (is_plain(*at))
+	while (rv_plain_byte(*at))
 		at++;
 	return at;
 }
