@@ -25,6 +25,13 @@ void rv_buffer_clear(struct rv_buffer *buf)
 	buf->failed = false;
 }
 
+void rv_buffer_clear_to(struct rv_buffer *buf, size_t keep)
+{
+	if (buf->cap > keep)
+		rv_buffer_release(buf);
+	rv_buffer_clear(buf);
+}
+
 char *rv_buffer_reserve(struct rv_buffer *buf, size_t len)
 {
 	size_t max = buf->max != 0 ? buf->max : RV_BUFFER_MAX;

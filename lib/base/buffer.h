@@ -31,6 +31,7 @@ struct rv_buffer {
 void rv_buffer_init(struct rv_buffer *buf, size_t max);
 void rv_buffer_release(struct rv_buffer *buf); /* frees; the buffer is empty and usable again */
 void rv_buffer_clear(struct rv_buffer *buf);   /* empties, keeps the memory, forgets a failure */
+void rv_buffer_clear_to(struct rv_buffer *buf, size_t keep); /* the same, and gives memory of more than `keep` bytes back */
 
 void rv_buffer_add_slowly(struct rv_buffer *buf, const void *bytes, size_t len);
 

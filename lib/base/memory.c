@@ -1,10 +1,13 @@
 #include "lib/base/memory.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define HUGE ((size_t)2 << 20)
+#define KEPT (32 << 20)
+#define MAPPED (8 << 20) /* one piece of so much goes back at once */
 
 /* Aligned, so that the first and the last of it are huge pages too; not by realloc(3), which would move
  * them to where they no longer fit. */
@@ -43,4 +46,12 @@ void *rv_memory_zeroed(size_t size)
 	if (memory != NULL)
 		memset(memory, 0, size);
 	return memory;
+}
+
+void rv_memory_keep(void)
+{
+#ifdef M_TRIM_THRESHOLD
+	(void)mallopt(M_TRIM_THRESHOLD, KEPT);
+	(void)mallopt(M_MMAP_THRESHOLD, MAPPED);
+#endif
 }

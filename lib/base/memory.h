@@ -11,4 +11,8 @@ void *rv_memory_grow(void *old, size_t used, size_t size);
 /* The same, new and zeroed. */
 void *rv_memory_zeroed(size_t size);
 
+/* For a program that answers one request after another: freed memory, up to some 32 MiB of it, is kept for the next
+ * one, and not given back to the kernel, which would have to zero it anew. */
+void rv_memory_keep(void);
+
 #endif

@@ -83,13 +83,24 @@ static void add_request(struct rv_buffer *out, const struct rv_dispatch *dispatc
 	rv_buffer_add_string(out, "}}\n");
 }
 
-static void add_tool_input(struct rv_buffer *out, const struct rv_call *call)
+/* The line that the tool reads, its arguments from where they lie. */
+static int make_tool_input(struct rv_dispatch *dispatch, struct rv_span parts[RV_INPUT_PARTS], struct rv_error *err)
 {
+	const struct rv_call *call = dispatch->call;
+	struct rv_buffer *out = &dispatch->input;
+	size_t head;
+
+	rv_buffer_clear(out);
 	rv_buffer_add_byte(out, '{');
 	rv_json_member_span(out, "tool", call->tool);
-	rv_json_member_raw(out, "args", call->args);
+	rv_json_add_name(out, "args");
+	head = out->len;
 	rv_json_member_span(out, "idempotencyKey", call->key);
 	rv_buffer_add_string(out, "}\n");
+	parts[0] = (struct rv_span){ out->data, head };
+	parts[1] = call->args;
+	parts[2] = (struct rv_span){ out->data + head, out->len - head };
+	return rv_buffer_check(out, err);
 }
 
 extern char **environ;
@@ -116,7 +127,7 @@ static int start_credentials(struct rv_dispatch *dispatch, struct rv_error *err)
 	rv_buffer_clear(&dispatch->input);
 	add_request(&dispatch->input, dispatch);
 	if (rv_buffer_check(&dispatch->input, err) == 0) {
-		plan.input = (struct rv_span){ dispatch->input.data, dispatch->input.len };
+		plan.input[0] = (struct rv_span){ dispatch->input.data, dispatch->input.len };
 		result = rv_run_start(&dispatch->run, executor->loop, dispatch->host_slot, &plan, err);
 		dispatch->running = true;
 		dispatch->stage = RV_STAGE_CREDENTIALS;
@@ -141,13 +152,10 @@ static int start_tool(struct rv_dispatch *dispatch, struct rv_error *err)
 	};
 	int result = -1;
 
-	rv_buffer_clear(&dispatch->input);
-	add_tool_input(&dispatch->input, dispatch->call);
-	if (rv_attempt_identity(dispatch, err) == 0 && rv_buffer_check(&dispatch->input, err) == 0 &&
+	if (rv_attempt_identity(dispatch, err) == 0 && make_tool_input(dispatch, plan.input, err) == 0 &&
 	    (executor->isolation->finds_commands || rv_command_find(&dispatch->path, dispatch->call->command, err) == 0)) {
 		plan.path = dispatch->path.data;
 		plan.envp = dispatch->environment.entries;
-		plan.input = (struct rv_span){ dispatch->input.data, dispatch->input.len };
 		rv_attempt_limit(dispatch, &plan);
 		if (executor->isolation->start != NULL && executor->isolation->start(dispatch, &plan, err) != 0)
 			return -1;

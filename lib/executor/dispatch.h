@@ -129,7 +129,7 @@ struct rv_dispatch {
 	struct rv_cgroup group;       /* that the tool runs in, if any */
 	int64_t lock;                 /* the ledger byte held, -1: none */
 	struct rv_environment environment;
-	struct rv_buffer input;
+	struct rv_buffer input;       /* what is read on stdin, but for `args`, which the call has */
 	struct rv_buffer path;        /* of the command, NUL-terminated */
 	struct rv_words argv, envp;   /* the isolation's, for what it runs instead */
 	struct rv_words undo_words;

@@ -21,9 +21,10 @@
 
 /* ---- what is to be run ---- */
 
-/* The environment's block, before the tool's own input. */
-static int prefix_input(struct rv_dispatch *dispatch, const struct rv_run_plan *plan, struct rv_error *err)
+/* The environment's block, before the tool's own input, whose head and end now lie behind it. */
+static int prefix_input(struct rv_dispatch *dispatch, struct rv_run_plan *plan, struct rv_error *err)
 {
+	size_t head = plan->input[0].len;
 	struct rv_buffer block = RV_BUFFER_INIT;
 	struct rv_buffer whole = RV_BUFFER_INIT;
 	const char *heads[] = { dispatch->nonce, plan->stderr_fd >= 0 ? "1" : "12", plan->path, plan->cwd };
@@ -34,12 +35,15 @@ static int prefix_input(struct rv_dispatch *dispatch, const struct rv_run_plan *
 		rv_buffer_add(&block, plan->envp[i], strlen(plan->envp[i]) + 1);
 	rv_buffer_printf(&whole, "rv-inner 1 %010zu\n", block.len);
 	rv_buffer_add(&whole, block.data, block.len);
+	head += whole.len;
 	rv_buffer_add(&whole, dispatch->input.data, dispatch->input.len);
 	if (block.data != NULL)
 		explicit_bzero(block.data, block.len);
 	rv_buffer_release(&block);
 	rv_buffer_release(&dispatch->input);
 	dispatch->input = whole;
+	plan->input[0] = (struct rv_span){ whole.data, head };
+	plan->input[2] = (struct rv_span){ whole.data + head, whole.len - head };
 	return rv_buffer_check(&whole, err);
 }
 
@@ -70,7 +74,6 @@ static int start(struct rv_dispatch *dispatch, struct rv_run_plan *plan, struct 
 		return -1;
 	plan->path = launcher->path.data;
 	plan->envp = launcher->envp;
-	plan->input = (struct rv_span){ dispatch->input.data, dispatch->input.len };
 	plan->max_output += NOISE_MAX;
 	plan->flags |= RV_RUN_PRIVILEGED;
 	return 0;

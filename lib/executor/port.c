@@ -1,11 +1,15 @@
 #include "lib/executor/port.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_CHUNK ((size_t)256 * 1024) /* a pipe gives less, a file all of it */
+#define KEPT ((size_t)4 << 20)          /* bytes of memory that wait for the next line, or reply */
 
 /* 1 watched, 0 it cannot be (a regular file), -1 the system failed. */
 static int watch(struct rv_loop *loop, struct rv_watch *watch, int fd, uint32_t events, struct rv_error *err)
@@ -65,7 +69,10 @@ void rv_inlet_read(struct rv_inlet *inlet)
 	char *room;
 	ssize_t n;
 
-	if (inlet->at > 0) { /* lines were taken: what is left moves to the front */
+	if (inlet->at == inlet->bytes.len) {
+		rv_buffer_clear_to(&inlet->bytes, KEPT);
+		inlet->at = inlet->searched = 0;
+	} else if (inlet->at > 0) { /* lines were taken: what is left moves to the front */
 		memmove(inlet->bytes.data, inlet->bytes.data + inlet->at, inlet->bytes.len - inlet->at);
 		inlet->bytes.len -= inlet->at;
 		inlet->searched -= inlet->searched < inlet->at ? inlet->searched : inlet->at;
@@ -123,72 +130,21 @@ bool rv_inlet_line(struct rv_inlet *inlet, struct rv_span *line)
 
 /* ---- out ---- */
 
-static void on_output(struct rv_watch *watch, uint32_t events)
-{
-	(void)events;
-	rv_outlet_write(watch->owner);
-}
-
-void rv_outlet_init(struct rv_outlet *outlet, struct rv_loop *loop, int fd)
-{
-	*outlet = (struct rv_outlet){ .loop = loop, .fd = fd, .watchable = true, .watch = { -1, on_output, outlet } };
-	rv_buffer_init(&outlet->bytes, 0);
-}
-
-void rv_outlet_release(struct rv_outlet *outlet)
-{
-	rv_loop_remove(outlet->loop, &outlet->watch);
-	rv_buffer_release(&outlet->bytes);
-}
-
 size_t rv_outlet_pending(const struct rv_outlet *outlet)
 {
 	return outlet->errnum != 0 ? 0 : outlet->bytes.len - outlet->at;
 }
 
-void rv_outlet_add(struct rv_outlet *outlet, const struct rv_buffer *bytes)
-{
-	if (outlet->at == outlet->bytes.len) {
-		rv_buffer_clear(&outlet->bytes);
-		outlet->at = 0;
-	}
-	rv_buffer_add(&outlet->bytes, bytes->data, bytes->len);
-	if (outlet->bytes.failed || bytes->failed)
-		outlet->errnum = ENOMEM;
-}
-
-int rv_outlet_turn(struct rv_outlet *outlet, struct rv_error *err)
-{
-	int watched;
-
-	if (rv_outlet_pending(outlet) == 0 || !outlet->watchable) {
-		rv_loop_remove(outlet->loop, &outlet->watch);
-		return 0;
-	}
-	if (outlet->watch.fd >= 0)
-		return 0;
-	watched = watch(outlet->loop, &outlet->watch, outlet->fd, EPOLLOUT, err);
-	if (watched < 0)
-		return -1;
-	outlet->watchable = watched == 1;
-	return 0;
-}
-
-bool rv_outlet_is_ready(const struct rv_outlet *outlet)
-{
-	return !outlet->watchable && rv_outlet_pending(outlet) > 0;
-}
-
 /* A pipe that says it is writable takes PIPE_BUF bytes without blocking (pipe(7)), and no more is asked
- * of it; a file takes all. */
-void rv_outlet_write(struct rv_outlet *outlet)
+ * of it where it may block; a file takes all.  Did some of it go? */
+static bool write_some(struct rv_outlet *outlet)
 {
 	size_t pending = rv_outlet_pending(outlet);
-	size_t want = outlet->watchable && pending > PIPE_BUF ? PIPE_BUF : pending;
+	size_t want = !outlet->prompt && pending > PIPE_BUF ? PIPE_BUF : pending;
 	ssize_t n;
 
 	if (want == 0)
-		return;
+		return false;
 	do
 		n = write(outlet->fd, outlet->bytes.data + outlet->at, want);
 	while (n < 0 && errno == EINTR);
@@ -196,4 +152,81 @@ void rv_outlet_write(struct rv_outlet *outlet)
 		outlet->at += (size_t)n;
 	else if (errno != EAGAIN)
 		outlet->errnum = errno;
+	return n > 0;
+}
+
+static void on_output(struct rv_watch *watch, uint32_t events)
+{
+	(void)events;
+	(void)write_some(watch->owner);
+}
+
+/* A pipe's writing end with flags of our own; -1 where there is none to be had (another user's, no /proc). */
+static int open_again(int fd)
+{
+	struct stat info;
+	char path[64];
+
+	if (fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode))
+		return -1;
+	(void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+void rv_outlet_init(struct rv_outlet *outlet, struct rv_loop *loop, int fd)
+{
+	int own = open_again(fd);
+
+	*outlet = (struct rv_outlet){ .loop = loop, .fd = own >= 0 ? own : fd, .own = own >= 0, .prompt = own >= 0,
+				      .watchable = true, .watch = { -1, on_output, outlet } };
+	rv_buffer_init(&outlet->bytes, 0);
+}
+
+void rv_outlet_release(struct rv_outlet *outlet)
+{
+	rv_loop_remove(outlet->loop, &outlet->watch);
+	if (outlet->own)
+		(void)close(outlet->fd);
+	outlet->own = false;
+	rv_buffer_release(&outlet->bytes);
+}
+
+void rv_outlet_add(struct rv_outlet *outlet, struct rv_buffer *bytes)
+{
+	bool failed = bytes->failed;
+
+	if (outlet->at == outlet->bytes.len) {
+		struct rv_buffer written = outlet->bytes;
+
+		outlet->bytes = *bytes;
+		outlet->at = 0;
+		*bytes = written;
+	} else {
+		rv_buffer_add(&outlet->bytes, bytes->data, bytes->len);
+	}
+	rv_buffer_clear_to(bytes, KEPT);
+	if (outlet->bytes.failed || failed)
+		outlet->errnum = ENOMEM;
+}
+
+static int watch_outlet(struct rv_outlet *outlet, struct rv_error *err)
+{
+	int watched = watch(outlet->loop, &outlet->watch, outlet->fd, EPOLLOUT, err);
+
+	outlet->watchable = watched == 1;
+	outlet->prompt = outlet->prompt || watched == 0;
+	return watched < 0 ? -1 : 0;
+}
+
+int rv_outlet_turn(struct rv_outlet *outlet, struct rv_error *err)
+{
+	if (rv_outlet_pending(outlet) > 0 && !outlet->prompt && outlet->watch.fd < 0 && watch_outlet(outlet, err) != 0)
+		return -1;
+	while (outlet->prompt && outlet->watch.fd < 0 && write_some(outlet))
+		;
+	if (rv_outlet_pending(outlet) == 0) {
+		rv_loop_remove(outlet->loop, &outlet->watch);
+		return 0;
+	}
+	return outlet->watch.fd < 0 && outlet->watchable ? watch_outlet(outlet, err) : 0;
 }

@@ -1,7 +1,8 @@
 /*
  * The two ends of a stream: lines in, bytes out, by a loop, on descriptors that are the caller's and keep
  * their flags (O_NONBLOCK would be everybody's who shares them).  A regular file cannot be watched
- * (epoll_ctl(2): EPERM) and never blocks for long: it is always ready.
+ * (epoll_ctl(2): EPERM) and never blocks for long: it is always ready.  A pipe is opened once more for the
+ * replies, where that can be: this second descriptor has flags of its own, and does not block.
  */
 #ifndef RV_EXECUTOR_PORT_H
 #define RV_EXECUTOR_PORT_H
@@ -45,6 +46,8 @@ struct rv_outlet {
 	int fd;
 	struct rv_watch watch;
 	bool watchable;
+	bool prompt;            /* a write to `fd` never waits for a reader */
+	bool own;               /* `fd` is ours to close */
 	int errnum;             /* of the write that failed: nothing more goes out */
 	struct rv_buffer bytes; /* what is still to be written, from `at` on */
 	size_t at;
@@ -52,11 +55,10 @@ struct rv_outlet {
 
 void rv_outlet_init(struct rv_outlet *outlet, struct rv_loop *loop, int fd);
 void rv_outlet_release(struct rv_outlet *outlet);
-void rv_outlet_add(struct rv_outlet *outlet, const struct rv_buffer *bytes);
+/* Take these bytes to be written; `bytes` is empty then (where nothing else waits, its memory is taken). */
+void rv_outlet_add(struct rv_outlet *outlet, struct rv_buffer *bytes);
 size_t rv_outlet_pending(const struct rv_outlet *outlet);
-/* Have it written: watched while something is pending. */
+/* Have it written: at once where that never waits, else watched while something is pending. */
 int rv_outlet_turn(struct rv_outlet *outlet, struct rv_error *err);
-bool rv_outlet_is_ready(const struct rv_outlet *outlet);
-void rv_outlet_write(struct rv_outlet *outlet);
 
 #endif

@@ -6,19 +6,30 @@
 #include "lib/executor/key.h"
 #include "lib/json/names.h"
 
-int rv_request_init(struct rv_request *request, struct rv_error *err)
+#define KEPT ((size_t)2 << 20) /* bytes of each buffer that wait for the next request */
+
+int rv_request_reader_init(struct rv_request_reader *reader, struct rv_error *err)
+{
+	reader->doc = rv_json_doc_new(err);
+	reader->sha = reader->doc != NULL ? rv_sha256_new(err) : NULL;
+	return reader->sha != NULL ? 0 : -1;
+}
+
+void rv_request_reader_release(struct rv_request_reader *reader)
+{
+	rv_json_doc_free(reader->doc);
+	rv_sha256_free(reader->sha);
+	memset(reader, 0, sizeof *reader);
+}
+
+void rv_request_init(struct rv_request *request)
 {
 	memset(request, 0, sizeof *request);
-	request->doc = rv_json_doc_new(err);
-	request->sha = request->doc != NULL ? rv_sha256_new(err) : NULL;
-	return request->sha != NULL ? 0 : -1;
 }
 
 void rv_request_release(struct rv_request *request)
 {
-	rv_json_doc_free(request->doc);
-	rv_sha256_free(request->sha);
-	rv_buffer_release(&request->line);
+	rv_buffer_release(&request->texts);
 	rv_buffer_release(&request->id);
 	rv_buffer_release(&request->args);
 	rv_buffer_release(&request->words);
@@ -42,7 +53,7 @@ static int may_be_string(const struct rv_json_node *object, const char *name, st
 	return rv_json_get(object, name) == NULL ? 0 : need_string(object, name, out, err);
 }
 
-static int derive(struct rv_request *request, const struct rv_json_node *ctx, struct rv_error *err)
+static int derive(struct rv_request *request, struct rv_sha256 *sha, const struct rv_json_node *ctx, struct rv_error *err)
 {
 	struct rv_key_input input;
 
@@ -50,10 +61,11 @@ static int derive(struct rv_request *request, const struct rv_json_node *ctx, st
 		return -1;
 	input.tool = request->call.tool;
 	input.args = request->call.args;
-	return rv_key_derive(request->sha, &input, request->key, err);
+	return rv_key_derive(sha, &input, request->key, err);
 }
 
-static int find_key(struct rv_request *request, const struct rv_json_node *ctx, struct rv_error *err)
+static int find_key(struct rv_request *request, struct rv_sha256 *sha, const struct rv_json_node *ctx,
+		    struct rv_error *err)
 {
 	bool coordinates = rv_json_get(ctx, RV_NAME_AGENT_SEQ) != NULL || rv_json_get(ctx, RV_NAME_ORDINAL) != NULL;
 	struct rv_span given = { NULL, 0 };
@@ -65,7 +77,7 @@ static int find_key(struct rv_request *request, const struct rv_json_node *ctx, 
 				    RV_NAME_IDEMPOTENCY_KEY);
 	if (given.data != NULL && given.len == 0)
 		return rv_error_set(err, RV_E_REQUEST, 0, "%s is empty", RV_NAME_IDEMPOTENCY_KEY);
-	if (coordinates && derive(request, ctx, err) != 0)
+	if (coordinates && derive(request, sha, ctx, err) != 0)
 		return -1;
 	request->call.key = coordinates ? rv_span_of(request->key) : given;
 	if (coordinates && given.data != NULL && !rv_span_equal(given, request->call.key))
@@ -74,7 +86,8 @@ static int find_key(struct rv_request *request, const struct rv_json_node *ctx, 
 	return 0;
 }
 
-static int read_context(struct rv_request *request, const struct rv_json_node *ctx, struct rv_error *err)
+static int read_context(struct rv_request *request, struct rv_sha256 *sha, const struct rv_json_node *ctx,
+			struct rv_error *err)
 {
 	struct rv_call *call = &request->call;
 	unsigned char raw[8];
@@ -89,17 +102,18 @@ static int read_context(struct rv_request *request, const struct rv_json_node *c
 	    may_be_string(ctx, "spanId", &call->span_id, err) != 0 ||
 	    may_be_string(ctx, "agentType", &call->agent_type, err) != 0)
 		return -1;
-	return find_key(request, ctx, err);
+	return find_key(request, sha, ctx, err);
 }
 
-static int read_args(struct rv_request *request, const struct rv_json_node *args, struct rv_error *err)
+static int read_args(struct rv_request *request, struct rv_sha256 *sha, const struct rv_json_node *args,
+		     struct rv_error *err)
 {
 	if (args == NULL)
 		return rv_error_set(err, RV_E_REQUEST, 0, "%s is missing", RV_NAME_ARGS);
 	if (rv_json_canonical(args, &request->args, err) != 0 || rv_buffer_check(&request->args, err) != 0)
 		return rv_error_wrap(err, RV_NAME_ARGS);
 	request->call.args = (struct rv_span){ request->args.data, request->args.len };
-	if (rv_sha256_hex(request->sha, request->args.data, request->args.len, request->args_hash, err) != 0)
+	if (rv_sha256_hex(sha, request->args.data, request->args.len, request->args_hash, err) != 0)
 		return -1;
 	request->call.args_hash = rv_span_of(request->args_hash);
 	return 0;
@@ -183,45 +197,67 @@ static int refuse_spec(const struct rv_json_node *spec, struct rv_error *err)
 	return rv_error_set(err, RV_E_CONFIG, 0, "spec: the manifest says what is run, and no request does");
 }
 
-static void clear(struct rv_request *request)
+/* The document is read into again for the next line: what the call says of it is kept here. */
+static int keep_texts(struct rv_request *request, struct rv_error *err)
 {
-	rv_buffer_clear(&request->line);
-	rv_buffer_clear(&request->id);
-	rv_buffer_clear(&request->args);
-	rv_buffer_clear(&request->words);
+	struct rv_call *call = &request->call;
+	struct rv_span *const kept[] = { &call->tool,    &call->key,        &call->run_id,
+					 &call->span_id, &call->agent_type, &call->executor };
+	size_t need = 1;
+
+	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+		need += kept[i]->len;
+	if (rv_buffer_reserve(&request->texts, need) == NULL)
+		return rv_buffer_check(&request->texts, err);
+	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+		const char *at = request->texts.data + request->texts.len;
+
+		if (kept[i]->data == NULL)
+			continue;
+		rv_buffer_add(&request->texts, kept[i]->data, kept[i]->len);
+		kept[i]->data = at;
+	}
+	return 0;
+}
+
+void rv_request_clear(struct rv_request *request)
+{
+	rv_buffer_clear_to(&request->texts, KEPT);
+	rv_buffer_clear_to(&request->id, KEPT);
+	rv_buffer_clear_to(&request->args, KEPT);
+	rv_buffer_clear_to(&request->words, KEPT);
 	request->call = (struct rv_call){ .id = RV_SPAN("") };
 }
 
-int rv_request_read(struct rv_request *request, struct rv_span line, unsigned json_flags,
-		    const struct rv_rules *rules, struct rv_error *err)
+int rv_request_read(struct rv_request *request, const struct rv_request_reader *reader, struct rv_span line,
+		    unsigned json_flags, const struct rv_rules *rules, struct rv_error *err)
 {
 	const struct rv_json_node *root;
 	const struct rv_json_node *spec;
 	const struct rv_json_node *id;
 
-	clear(request);
-	rv_buffer_add(&request->line, line.data, line.len);
-	if (rv_buffer_check(&request->line, err) != 0)
-		return -1;
-	root = rv_json_parse(request->doc, line.len > 0 ? request->line.data : "", line.len, json_flags, err);
+	rv_request_clear(request);
+	root = rv_json_parse(reader->doc, line.len > 0 ? line.data : "", line.len, json_flags, err);
 	if (root == NULL)
 		return -1;
 	if (rv_json_type(root) != RV_JSON_OBJECT)
 		return rv_error_set(err, RV_E_REQUEST, 0, "not an object");
 	id = rv_json_get(root, RV_NAME_ID);
 	if (id != NULL)
-		rv_json_add_source(&request->id, request->doc, id);
+		rv_json_add_source(&request->id, reader->doc, id);
 	request->call.id = (struct rv_span){ request->id.data, request->id.len };
 	if (rv_buffer_check(&request->id, err) != 0 || need_string(root, RV_NAME_TOOL, &request->call.tool, err) != 0)
 		return -1;
 	if (request->call.tool.len == 0)
 		return rv_error_set(err, RV_E_REQUEST, 0, "tool is empty");
-	if (read_args(request, rv_json_get(root, RV_NAME_ARGS), err) != 0 ||
-	    read_context(request, rv_json_get(root, "ctx"), err) != 0 ||
+	if (read_args(request, reader->sha, rv_json_get(root, RV_NAME_ARGS), err) != 0 ||
+	    read_context(request, reader->sha, rv_json_get(root, "ctx"), err) != 0 ||
 	    may_be_string(root, "executor", &request->call.executor, err) != 0)
 		return -1;
 	spec = rv_json_get(root, "spec");
 	if ((rules->has_manifest && refuse_spec(spec, err) != 0) || rv_rules_apply(rules, &request->call, err) != 0)
 		return -1;
-	return rules->has_manifest ? 0 : read_command(request, spec, rules->command, err);
+	if (!rules->has_manifest && read_command(request, spec, rules->command, err) != 0)
+		return -1;
+	return keep_texts(request, err);
 }

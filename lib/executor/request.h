@@ -21,11 +21,15 @@
 #include "lib/executor/rules.h"
 #include "lib/json/json.h"
 
-/* One request, reused for one line after another.  `call` borrows from it. */
-struct rv_request {
+/* What reading takes, once for all requests: its memory is warm for each next line. */
+struct rv_request_reader {
 	struct rv_json_doc *doc;
 	struct rv_sha256 *sha;
-	struct rv_buffer line;   /* the document's text */
+};
+
+/* One request, reused for one line after another.  `call` borrows from it. */
+struct rv_request {
+	struct rv_buffer texts;  /* its strings */
 	struct rv_buffer id;     /* raw JSON, empty if there is none: also of a refused request */
 	struct rv_buffer args;   /* canonical */
 	struct rv_buffer words;  /* argv's strings, each with its NUL */
@@ -36,11 +40,16 @@ struct rv_request {
 	struct rv_call call;
 };
 
-int rv_request_init(struct rv_request *request, struct rv_error *err);
+int rv_request_reader_init(struct rv_request_reader *reader, struct rv_error *err);
+void rv_request_reader_release(struct rv_request_reader *reader);
+
+void rv_request_init(struct rv_request *request);
 void rv_request_release(struct rv_request *request);
 
 /* Read a line.  RV_E_REQUEST, RV_E_NUMBER, RV_E_DERIVATION; RV_E_CONFIG for what the rules do not let run. */
-int rv_request_read(struct rv_request *request, struct rv_span line, unsigned json_flags,
-		    const struct rv_rules *rules, struct rv_error *err);
+int rv_request_read(struct rv_request *request, const struct rv_request_reader *reader, struct rv_span line,
+		    unsigned json_flags, const struct rv_rules *rules, struct rv_error *err);
+/* Its dispatch is over: memory beyond an ordinary line's goes back. */
+void rv_request_clear(struct rv_request *request);
 
 #endif

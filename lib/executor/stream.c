@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/memory.h"
 #include "lib/executor/port.h"
 #include "lib/executor/reply.h"
 #include "lib/executor/request.h"
 
 #define AHEAD 4                           /* lines in hand for each job: enough that no job waits for input */
+#define AHEAD_MAX ((size_t)4 << 20)       /* bytes of arguments in them: beyond that one for each job that waits */
 #define PENDING_MAX ((size_t)4 << 20)     /* bytes of replies that may wait for their reader */
 #define LAST_MS 1000                      /* a reader that has stopped does not hold up an end by signal */
 
@@ -34,6 +36,7 @@ struct stream {
 	const struct rv_stream_options *options;
 	struct rv_stream_result *result;
 	struct rv_service service;
+	struct rv_request_reader reader;
 	struct rv_inlet in;
 	struct rv_outlet out;
 	struct entry *entries; /* owned */
@@ -104,7 +107,6 @@ static void hand_out(struct stream *stream)
 			if (entry->reply.len == 0 || (!stream->options->unordered && entry->number != stream->next))
 				continue;
 			rv_outlet_add(&stream->out, &entry->reply);
-			rv_buffer_clear(&entry->reply);
 			stream->next++;
 			again = !stream->options->unordered;
 		}
@@ -117,6 +119,7 @@ static void hand_out(struct stream *stream)
 
 /* ---- requests ---- */
 
+/* The first in line; of those that are free the one whose memory was used last. */
 static struct entry *find(const struct stream *stream, enum state state)
 {
 	struct entry *found = NULL;
@@ -124,7 +127,8 @@ static struct entry *find(const struct stream *stream, enum state state)
 	for (size_t i = 0; i < stream->count; i++) {
 		struct entry *entry = &stream->entries[i];
 
-		if (entry->state == state && (found == NULL || entry->number < found->number))
+		if (entry->state == state &&
+		    (found == NULL || (entry->number < found->number) != (state == FREE)))
 			found = entry;
 	}
 	return found;
@@ -140,22 +144,36 @@ static void refuse_waiting(struct stream *stream, enum rv_code code, const char 
 		refuse(stream, entry, &err);
 }
 
+/* Where the next line goes; NULL where none is to be taken.  Large requests do not gather: so many that no job
+ * waits, and no more. */
+static struct entry *room(const struct stream *stream)
+{
+	size_t waiting = 0;
+	size_t ahead = 0;
+
+	for (size_t i = 0; i < stream->count; i++) {
+		if (stream->entries[i].state == WAITING) {
+			waiting++;
+			ahead += stream->entries[i].request.args.len;
+		}
+	}
+	return stream->out.errnum == 0 && (ahead < AHEAD_MAX || waiting == 0) ? find(stream, FREE) : NULL;
+}
+
 /* At an end by signal what has been read is answered, too, and no more is read. */
 static void take_lines(struct stream *stream)
 {
 	struct rv_span line;
 	struct entry *entry;
 
-	if (stream->out.errnum != 0)
-		return;
-
-	while ((entry = find(stream, FREE)) != NULL && rv_inlet_line(&stream->in, &line)) {
+	while ((entry = room(stream)) != NULL && rv_inlet_line(&stream->in, &line)) {
 		struct rv_error err = RV_ERROR_INIT;
 
 		entry->number = stream->in.line;
 		entry->replied = false;
 		entry->state = WAITING;
-		if (rv_request_read(&entry->request, line, stream->options->json_flags, &stream->service.rules, &err) != 0 ||
+		if (rv_request_read(&entry->request, &stream->reader, line, stream->options->json_flags, &stream->service.rules,
+				    &err) != 0 ||
 		    (entry->executor = rv_registry_find(&stream->service.registry, entry->request.call.executor, &err)) == NULL)
 			refuse(stream, entry, &err);
 	}
@@ -217,6 +235,7 @@ static void free_job(struct stream *stream, struct entry *entry)
 		stream->owners[entry->job] = NULL;
 	}
 	rv_dispatch_release(&entry->dispatch);
+	rv_request_clear(&entry->request);
 	entry->state = ANSWERED;
 }
 
@@ -328,8 +347,7 @@ static int64_t deadline(struct stream *stream)
 
 	if (stream->service.batch.count > 0 && rows < first)
 		first = rows;
-	if (can_begin(stream) || rv_inlet_is_ready(&stream->in) || rv_outlet_is_ready(&stream->out) ||
-	    (find(stream, FREE) != NULL && stream->out.errnum == 0 && rv_inlet_has_line(&stream->in)))
+	if (can_begin(stream) || rv_inlet_is_ready(&stream->in) || (room(stream) != NULL && rv_inlet_has_line(&stream->in)))
 		return 0;
 	for (size_t job = 0; job < stream->service.job_count; job++) {
 		if (stream->owners[job] != NULL) {
@@ -355,19 +373,26 @@ static void give_up(struct stream *stream, const struct rv_error *why)
 
 static int turn(struct stream *stream, struct rv_error *err)
 {
-	bool more = !stream->ending && rv_outlet_pending(&stream->out) < PENDING_MAX && find(stream, FREE) != NULL &&
+	bool more = !stream->ending && rv_outlet_pending(&stream->out) < PENDING_MAX && room(stream) != NULL &&
 		    !rv_inlet_has_line(&stream->in);
 
-	if (rv_inlet_want(&stream->in, more, err) != 0 || rv_outlet_turn(&stream->out, err) != 0 ||
+	if (rv_inlet_want(&stream->in, more, err) != 0 ||
 	    rv_loop_turn(&stream->service.loop, deadline(stream), err) != 0)
 		return -1;
 	if (rv_inlet_is_ready(&stream->in))
 		rv_inlet_read(&stream->in);
-	if (rv_outlet_is_ready(&stream->out))
-		rv_outlet_write(&stream->out);
-	if (stream->out.errnum != 0 && !stream->ending)
-		abort_all(stream);
 	return 0;
+}
+
+/* What can be written without waiting is.  False: nobody reads the replies any more, and it ends now. */
+static bool write_out(struct stream *stream, struct rv_error *err)
+{
+	if (rv_outlet_turn(&stream->out, err) != 0)
+		give_up(stream, err);
+	if (stream->out.errnum == 0 || stream->ending)
+		return true;
+	abort_all(stream);
+	return false;
 }
 
 static void serve(struct stream *stream, struct rv_error *err)
@@ -380,6 +405,8 @@ static void serve(struct stream *stream, struct rv_error *err)
 			begin_waiting(stream);
 		check_running(stream);
 		hand_out(stream);
+		if (!write_out(stream, err))
+			continue;
 		if (is_over(stream))
 			return;
 		if (turn(stream, err) != 0)
@@ -399,11 +426,10 @@ static int make_entries(struct stream *stream, struct rv_error *err)
 		return rv_error_nomem(err);
 	}
 	for (size_t i = 0; i < stream->count; i++) {
-		if (rv_request_init(&stream->entries[i].request, err) != 0)
-			return -1;
+		rv_request_init(&stream->entries[i].request);
 		rv_buffer_init(&stream->entries[i].reply, 0);
 	}
-	return 0;
+	return rv_request_reader_init(&stream->reader, err);
 }
 
 static void release(struct stream *stream)
@@ -412,6 +438,7 @@ static void release(struct stream *stream)
 		rv_request_release(&stream->entries[i].request);
 		rv_buffer_release(&stream->entries[i].reply);
 	}
+	rv_request_reader_release(&stream->reader);
 	free(stream->entries);
 	free(stream->owners);
 	rv_inlet_release(&stream->in);
@@ -436,6 +463,7 @@ int rv_stream_run(const struct rv_stream_options *options, struct rv_stream_resu
 	struct rv_error warning = RV_ERROR_INIT;
 	int status = -1;
 
+	rv_memory_keep();
 	*result = (struct rv_stream_result){ .refused = false };
 	stream.in.watch.fd = -1;
 	stream.out.watch.fd = -1;

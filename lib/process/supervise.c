@@ -15,7 +15,7 @@
 #include "lib/process/plan.h"
 
 #define CHUNK ((size_t)64 * 1024)
-#define LARGE_CHUNK ((size_t)256 * 1024) /* of a tool that writes much */
+#define LARGE_CHUNK ((size_t)1024 * 1024) /* of a tool that writes much: all that its pipe holds then */
 #define BACKSTOP_MS 900 /* beyond timeout and grace: the worker needs 700 of it at worst */
 #define PIPE_ROOM ((size_t)64 * 1024) /* of a new pipe (pipe(7)) */
 #define PIPE_LARGE (1 << 20)          /* what anybody may ask for */
@@ -53,25 +53,43 @@ static void close_watch(struct rv_run *run, struct rv_watch *watch)
 
 /* ---- the three streams ---- */
 
+static void pass_written(struct rv_run *run, size_t len)
+{
+	while (run->part < RV_INPUT_PARTS && len >= run->input[run->part].iov_len) {
+		len -= run->input[run->part].iov_len;
+		run->part++;
+	}
+	if (len > 0) {
+		run->input[run->part].iov_base = (char *)run->input[run->part].iov_base + len;
+		run->input[run->part].iov_len -= len;
+	}
+}
+
+/* As much as goes.  0 where nothing is left, else -1 with errno. */
+static int write_parts(struct rv_run *run, int fd)
+{
+	while (run->part < RV_INPUT_PARTS) {
+		ssize_t n = writev(fd, run->input + run->part, RV_INPUT_PARTS - run->part);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		pass_written(run, (size_t)n);
+	}
+	return 0;
+}
+
 /* SIGPIPE is ignored by the owner of the loop: a tool that does not read is no failure. */
 static void write_input(struct rv_watch *watch, uint32_t events)
 {
 	struct rv_run *run = watch->owner;
-	ssize_t n = 0;
+	int left = write_parts(run, watch->fd);
 
 	(void)events;
-	while (run->input.len > 0) {
-		n = write(watch->fd, run->input.data, run->input.len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		run->input.data += n;
-		run->input.len -= (size_t)n;
-	}
-	if (n < 0 && errno != EAGAIN && errno != EPIPE)
+	if (left != 0 && errno != EAGAIN && errno != EPIPE)
 		run->result.io_error = errno;
-	if (run->input.len == 0 || (n < 0 && errno != EAGAIN))
+	if (left == 0 || errno != EAGAIN)
 		close_watch(run, watch);
 }
 
@@ -317,7 +335,7 @@ static int watch_all(struct rv_run *run, struct pipes *pipes, struct rv_error *e
 {
 	if (rv_loop_add(run->loop, &run->control, run->slot->socket, EPOLLIN, err) != 0)
 		return -1;
-	if ((run->input.len > 0 && watch_end(run, &run->in, &pipes->in[1], EPOLLOUT, err) != 0) ||
+	if ((run->part < RV_INPUT_PARTS && watch_end(run, &run->in, &pipes->in[1], EPOLLOUT, err) != 0) ||
 	    watch_end(run, &run->out, &pipes->out[0], EPOLLIN, err) != 0)
 		return -1;
 	return pipes->err[0] < 0 ? 0 : watch_end(run, &run->err, &pipes->err[0], EPOLLIN, err);
@@ -326,14 +344,20 @@ static int watch_all(struct rv_run *run, struct pipes *pipes, struct rv_error *e
 /* What fits into the pipe needs nobody to wait for its reader: the tool finds it there. */
 static void write_ahead(struct rv_run *run, int fd)
 {
-	ssize_t n;
+	size_t len = 0;
 
-	if (run->input.len > PIPE_ROOM)
+	for (int i = 0; i < RV_INPUT_PARTS; i++)
+		len += run->input[i].iov_len;
+	if (len > PIPE_ROOM)
 		(void)fcntl(fd, F_SETPIPE_SZ, PIPE_LARGE); /* where it may not be, there are more turns */
-	while (run->input.len > 0 && (n = write(fd, run->input.data, run->input.len)) > 0) {
-		run->input.data += n;
-		run->input.len -= (size_t)n; /* what did not go is the loop's, its error too */
-	}
+	(void)write_parts(run, fd); /* what did not go is the loop's, its error too */
+}
+
+static void take_input(struct rv_run *run, const struct rv_run_plan *plan)
+{
+	for (int i = 0; i < RV_INPUT_PARTS; i++)
+		run->input[i] = (struct iovec){ .iov_base = (void *)(uintptr_t)plan->input[i].data, .iov_len = plan->input[i].len };
+	pass_written(run, 0); /* an empty part is no write of nothing */
 }
 
 static int send_run(struct rv_run *run, const struct rv_run_plan *plan, const struct rv_buffer *bytes,
@@ -411,13 +435,14 @@ int rv_run_start(struct rv_run *run, struct rv_loop *loop, struct rv_slot *slot,
 	int result = -1;
 
 	*run = (struct rv_run){
-		.loop = loop, .slot = slot, .input = plan->input, .max_output = plan->max_output,
+		.loop = loop, .slot = slot, .max_output = plan->max_output,
 		.in = { -1, write_input, run }, .out = { -1, read_output, run }, .err = { -1, read_output, run },
 		.control = { -1, on_control, run }, .kept = { -1, -1 },
 	};
 	run->result = (struct rv_run_result){ .exit_code = -1, .survivors = -1 };
 	rv_buffer_init(&run->result.out, 0);
 	rv_buffer_init(&run->result.err_tail, 0);
+	take_input(run, plan);
 	if (make_pipes(&pipes, plan, err) == 0) {
 		write_ahead(run, pipes.in[1]);
 		if (watch_all(run, &pipes, err) == 0)

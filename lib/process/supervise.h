@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "lib/base/buffer.h"
 #include "lib/base/error.h"
@@ -21,12 +22,14 @@
 
 #define RV_STDERR_TAIL 4096 /* bytes kept of the end of stderr: 500 characters of any length fit */
 
+#define RV_INPUT_PARTS 3
+
 struct rv_run_plan {
 	const char *path;     /* what is executed */
 	char *const *argv;
 	char *const *envp;
 	const char *cwd;
-	struct rv_span input; /* borrowed until the run is finished; then end of file */
+	struct rv_span input[RV_INPUT_PARTS]; /* one behind another, borrowed until the run is finished; then end of file */
 	int64_t timeout_ms;   /* from the start */
 	int64_t grace_ms;     /* between SIGTERM and SIGKILL, for deadlines and aborts alone */
 	uint64_t max_output;  /* bytes on stdout; one more ends the run */
@@ -64,7 +67,8 @@ struct rv_run {
 	struct rv_slot *slot;
 	struct rv_watch in, out, err, control;
 	int kept[2]; /* owned: the tool's ends of stdout and stderr: with them open their end comes with DONE alone */
-	struct rv_span input; /* what is still to be written */
+	struct iovec input[RV_INPUT_PARTS]; /* what is still to be written, from `part` on */
+	int part;
 	uint64_t max_output;
 	int64_t backstop_ms; /* monotonic: when the worker itself is given up */
 	bool finished;

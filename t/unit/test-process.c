@@ -435,7 +435,7 @@ static void test_ends(struct once *once)
 	struct rv_run_plan bounds = usual;
 	struct rv_run run;
 
-	bounds.input = RV_SPAN("input\n");
+	bounds.input[0] = RV_SPAN("input\n");
 	run_in(once, &run, "cat; echo words >&2; exit 3", &bounds);
 	tap_ok(run.result.step == RV_START_OK && run.result.reason == RV_RUN_NATURAL && run.result.exit_code == 3 &&
 		       run.result.signal_number == 0 && run.result.out.len == 6 && memcmp(run.result.out.data, "input\n", 6) == 0 &&
