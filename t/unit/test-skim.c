@@ -211,6 +211,8 @@ static void test_shapes(void)
 		{ "\"\\", RV_JSON_UNSURE },
 		{ "\"\\u12", RV_JSON_UNSURE },
 		{ "\"\\ud83d\\u0041\"", RV_JSON_UNSURE },
+		{ "\"\\udc00\\udc00\"", RV_JSON_UNSURE },
+		{ "[[{\"a\":[{}]},[1]],2]", RV_JSON_COMPACT },
 	};
 	char deep[4096];
 
@@ -322,6 +324,29 @@ static void test_refused(void)
 	tap_ok(good, "what is wrong, in every place");
 }
 
+/* What only the census of the parser's text sees: a control byte between tokens, and a lone surrogate. */
+static void test_census(void)
+{
+	bool good = true;
+
+	for (size_t at = 0; at < 80; at++) {
+		rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT, out = RV_BUFFER_INIT;
+		const struct rv_json_node *node;
+
+		rv_buffer_printf(&text, "[%*s\v%40s1]", (int)at, "", "");
+		good = good && rv_json_parse(doc, text.data, text.len, RV_JSON_DEFAULT, &err) == NULL;
+		rv_buffer_clear(&text);
+		rv_buffer_add_byte(&text, '"');
+		for (size_t n = 0; n < at; n++)
+			rv_buffer_add_byte(&text, 'a');
+		rv_buffer_add_string(&text, "\\ud800bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\"");
+		node = rv_json_parse(doc, text.data, text.len, RV_JSON_DEFAULT, &err);
+		good = good && node != NULL && rv_json_canonical(node, &out, &err) == 0 && out.len == text.len &&
+		       memcmp(out.data, text.data, out.len) == 0;
+	}
+	tap_ok(good, "a control byte between tokens and a lone surrogate, in every place");
+}
+
 static void test_utf8(void)
 {
 	static const struct {
@@ -363,6 +388,7 @@ int main(void)
 	test_plain();
 	test_strings();
 	test_refused();
+	test_census();
 	test_utf8();
 	rv_json_doc_free(doc);
 	return tap_end();
