@@ -16,6 +16,15 @@ request() {
 	printf '{"id":%d,"tool":"%s","args":{},%s"ctx":{"runId":"r","idempotencyKey":"k%d"}}\n' "$2" "$1" "${3:+$3,}" "$2"
 }
 
+# ask TOOL N: of the stream between descriptors 7 and 8.
+ask() {
+	local line
+
+	request "$1" "$2" >&7
+	read -r -t 20 line <&8
+	printf '%s\n' "$line"
+}
+
 # codes FILE: "id:code" of each reply, "ok" where there is no error.
 codes() {
 	/usr/bin/python3 -Ic '
@@ -60,18 +69,11 @@ print(*out)' "$1"
 }
 
 @test "a tool replaced, removed and put back while the stream runs; a workdir base that vanishes" {
-	local line
-
 	printf '#!/bin/sh\necho 1\n' >own
 	chmod +x own
 	mkfifo in out
 	s <in >out 2>stderr &
 	exec 7>in 8<out
-	ask() {
-		request "$1" "$2" >&7
-		read -r -t 20 line <&8
-		printf '%s\n' "$line"
-	}
 	rv_equal 1 "$(ask own 1 | member result)"
 	printf '#!/bin/sh\necho 2\n' >new
 	chmod +x new
@@ -81,6 +83,12 @@ print(*out)' "$1"
 	rv_equal spawn "$(ask own 3 | member error.code)"
 	mv away own
 	rv_equal 2 "$(ask own 4 | member result)"
+	exec 9>>own
+	ask own 40 >reply
+	exec 9>&-
+	rv_equal spawn "$(member error.code <reply)"
+	grep -q 'ext file busy' reply
+	rv_equal 2 "$(ask own 41 | member result)"
 	mv dirs gone
 	ask own 5 >reply
 	rv_equal 'config absent' "$(member error.code <reply) $(member attemptId <reply)"
@@ -88,7 +96,7 @@ print(*out)' "$1"
 	rv_equal 2 "$(ask own 6 | member result)"
 	exec 7>&-
 	rv_fails 1 wait $!
-	rv_equal '5 5' "$(count ledger 'r["phase"] == "intent"') $(count ledger 'r["phase"] == "outcome"')"
+	rv_equal '7 7' "$(count ledger 'r["phase"] == "intent"') $(count ledger 'r["phase"] == "outcome"')"
 	no_workdir
 }
 
@@ -118,4 +126,65 @@ print(*out)' "$1"
 	rm ledger
 	s <in | { read -r line; rv_until eval '[ "$(wc -l <ledger)" -gt 100 ]'; printf '%s\n' "$line"; cat; } >out
 	rv_equal 200 "$(grep -c '"ok":true' out)"
+}
+
+@test "a line beyond all memory ends it, and what came before has its answer" {
+	rv_need own-memory
+	{
+		request true 1
+		head -c $((300 << 20)) /dev/zero | tr '\0' x 2>/dev/null
+	} | (ulimit -v 150000 && rv_fails 5 s >out 2>stderr)
+	rv_equal 1:ok "$(codes out)"
+	grep -q 'standard input: Cannot allocate memory' stderr
+	rv_equal '1 1' "$(count ledger 'r["phase"] == "intent"') $(count ledger 'r["phase"] == "outcome"')"
+	no_workdir
+}
+
+@test "a full disk under the workdirs: refused before any row, and it works again when there is room" {
+	rv_need userns
+	export -f s request ask codes member
+	unshare --user --map-root-user --mount bash -euc '
+		mount -t tmpfs -o size=256k,nr_inodes=12 none dirs
+		mkfifo in out
+		s <in >out 2>stderr &
+		exec 7>in 8<out
+		ask true 1 >>replies
+		n=0
+		while : 2>/dev/null >"dirs/f$n"; do n=$((n + 1)); done
+		ask true 2 >>replies
+		rm dirs/f*
+		ask true 3 >>replies
+		head -c 1000000 /dev/zero >dirs/f 2>/dev/null || :
+		ask true 4 >>replies
+		exec 7>&-
+		wait $! || status=$?
+		[ "$status" -eq 1 ]
+		rm dirs/f
+		[ -z "$(ls -A dirs)" ]'
+	rv_equal '1:ok 2:config 3:ok 4:ok' "$(codes replies)"
+	grep -q '"id":2,.*No space left on device' replies
+	rv_equal '3 3' "$(count ledger 'r["phase"] == "intent"') $(count ledger 'r["phase"] == "outcome"')"
+}
+
+@test "a child that not even SIGKILL ends: the answer comes and says so, and the stream goes on" {
+	local freezer=/sys/fs/cgroup/freezer/rv-test.$$ status=0
+
+	rv_need root
+	mkdir "$freezer" 2>/dev/null || skip "needs the freezer of cgroup v1"
+	printf '{"frozen":{"command":"/bin/sh","args":["-c","sleep 72 & echo $! >%s/cgroup.procs; echo FROZEN >%s/freezer.state; echo 1"]},"true":{"command":"/bin/true"}}' \
+		"$freezer" "$freezer" >m
+	{
+		request frozen 1
+		for n in 2 3 4 5 6 7 8; do request true $n; done
+	} >in
+	s <in >out 2>stderr &
+	rv_until eval '[ "$(wc -l <out)" -eq 8 ]'
+	echo THAWED >"$freezer/freezer.state"
+	wait $! || status=$?
+	rv_until rmdir "$freezer" 2>/dev/null
+	rv_equal 1 "$status"
+	rv_equal '1:ok 2:ok 3:ok 4:ok 5:ok 6:ok 7:ok 8:ok' "$(codes out)"
+	rv_equal 1 "$(sed -n 1p out | member survivors)"
+	rv_equal 7 "$(grep -c '"survivors":0' out)"
+	rv_equal '8 8' "$(count ledger 'r["phase"] == "intent"') $(count ledger 'r["phase"] == "outcome"')"
 }

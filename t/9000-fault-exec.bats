@@ -53,7 +53,7 @@ setup() {
 }
 
 @test "a stream of four, killed and failed at calls of rv-exec, of its workers and before the exec" {
-	sweep 60 --stream host:kill worker:kill host:EIO worker:ENOMEM
+	sweep 60 --stream host:kill worker:kill host:EIO worker:ENOMEM host:ENOMEM host:EMFILE
 	sweep 5 --stream host:short
 }
 
