@@ -188,3 +188,23 @@ print(*out)' "$1"
 	rv_equal 7 "$(grep -c '"survivors":0' out)"
 	rv_equal '8 8' "$(count ledger 'r["phase"] == "intent"') $(count ledger 'r["phase"] == "outcome"')"
 }
+
+@test "arguments and results beyond any pipe's room arrive whole, also at a slow reader" {
+	/usr/bin/python3 -Ic '
+import json
+for n in range(6):
+    print(json.dumps({"id": n, "tool": "id", "args": {"b": ["\u00e9\n\u2028\U0001f600" * (n * 9000), n], "a": "x" * (n * 60000)},
+                      "ctx": {"runId": "r", "idempotencyKey": f"k{n}"}}))' >in
+	s --max-output 4MiB <in | /usr/bin/python3 -Ic '
+import json, os, sys
+text = b""
+while part := os.read(0, 3001):
+    text += part
+want = [json.loads(line) for line in open("in")]
+got = [json.loads(line) for line in text.splitlines()]
+for w, g in zip(want, got, strict=True):
+    result = {"tool": "id", "args": w["args"], "idempotencyKey": w["ctx"]["idempotencyKey"]}
+    if not g["ok"] or g["id"] != w["id"] or g["result"] != result:
+        sys.exit("reply %d is not what was sent" % w["id"])'
+	rv_equal '6 6' "$(count ledger 'r["phase"] == "intent"') $(count ledger 'r.get("outcome") == "ok"')"
+}

@@ -191,6 +191,18 @@ void rv_outlet_release(struct rv_outlet *outlet)
 	rv_buffer_release(&outlet->bytes);
 }
 
+/* A reader who is always a little behind must not make it grow: once half of it is written the rest moves up. */
+static void drop_written(struct rv_outlet *outlet)
+{
+	size_t pending = outlet->bytes.len - outlet->at;
+
+	if (outlet->at < pending)
+		return;
+	memmove(outlet->bytes.data, outlet->bytes.data + outlet->at, pending);
+	outlet->bytes.len = pending;
+	outlet->at = 0;
+}
+
 void rv_outlet_add(struct rv_outlet *outlet, struct rv_buffer *bytes)
 {
 	bool failed = bytes->failed;
@@ -202,6 +214,7 @@ void rv_outlet_add(struct rv_outlet *outlet, struct rv_buffer *bytes)
 		outlet->at = 0;
 		*bytes = written;
 	} else {
+		drop_written(outlet);
 		rv_buffer_add(&outlet->bytes, bytes->data, bytes->len);
 	}
 	rv_buffer_clear_to(bytes, KEPT);

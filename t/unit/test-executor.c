@@ -1,4 +1,4 @@
-/* lib/executor: a tool's environment, a command's name, and what a finished run means. */
+/* lib/executor: a tool's environment, a command's name, what a finished run means, and a stream's way out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/executor/admit.h"
 #include "lib/executor/command.h"
 #include "lib/executor/dispatch.h"
 #include "lib/executor/environment.h"
+#include "lib/executor/port.h"
 #include "t/unit/tap.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
@@ -279,6 +281,45 @@ static void test_credentials(void)
 	rv_environment_release(&env);
 }
 
+/* A reader who takes as much as comes, and is always 200 KiB behind. */
+static void test_outlet(void)
+{
+	static char taken[8192];
+	struct rv_error err = RV_ERROR_INIT;
+	struct rv_loop loop = { .epoll = -1 };
+	struct rv_outlet outlet;
+	unsigned char expected = 0;
+	bool good = true;
+	int ends[2];
+
+	if (!tap_ok(pipe2(ends, O_CLOEXEC) == 0 && rv_loop_init(&loop, &err) == 0, "a pipe and a loop"))
+		return;
+	rv_outlet_init(&outlet, &loop, ends[1]);
+	for (int i = 0; i < 4000 && good; i++) {
+		rv_auto_buffer struct rv_buffer bytes = RV_BUFFER_INIT;
+
+		for (int n = 0; n < 8192; n++)
+			rv_buffer_add_byte(&bytes, (char)((i * 8192 + n) % 251));
+		rv_outlet_add(&outlet, &bytes);
+		good = bytes.len == 0 && rv_outlet_turn(&outlet, &err) == 0 && rv_loop_turn(&loop, 0, &err) == 0;
+		for (ssize_t left = i < 25 ? 0 : 8192; left > 0 && good;) {
+			ssize_t n = read(ends[0], taken, (size_t)left);
+
+			good = n > 0;
+			left -= n;
+			for (ssize_t at = 0; at < n; at++, expected = (unsigned char)((expected + 1) % 251))
+				good = good && (unsigned char)taken[at] == expected;
+			good = good && rv_outlet_turn(&outlet, &err) == 0 && rv_loop_turn(&loop, 0, &err) == 0;
+		}
+	}
+	tap_ok(good && rv_outlet_pending(&outlet) > 100000, "every byte in its order, always some behind");
+	tap_ok(outlet.bytes.cap <= 1 << 20, "and memory for what is behind: %zu bytes", outlet.bytes.cap);
+	rv_outlet_release(&outlet);
+	rv_loop_release(&loop);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+}
+
 int main(void)
 {
 	char top[] = "test-executor.XXXXXX";
@@ -292,6 +333,7 @@ int main(void)
 	test_tail();
 	test_admit();
 	test_credentials();
+	test_outlet();
 	tap_ok(chdir("..") == 0 && rmdir(top) == 0, "nothing is left in the directory");
 	return tap_end();
 }
