@@ -86,6 +86,26 @@ int rv_io_pwrite_all(int fd, const void *bytes, size_t len, off_t at, struct rv_
 	return 0;
 }
 
+ssize_t rv_io_read_some(int fd, void *bytes, size_t len, struct rv_error *err)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, bytes, len);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? rv_error_set(err, RV_E_IO, errno, "read") : n;
+}
+
+ssize_t rv_io_pread_some(int fd, void *bytes, size_t len, off_t at, struct rv_error *err)
+{
+	ssize_t n;
+
+	do
+		n = pread(fd, bytes, len, at);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? rv_error_set(err, RV_E_IO, errno, "pread") : n;
+}
+
 int rv_io_read_all(int fd, struct rv_buffer *out, struct rv_error *err)
 {
 	size_t chunk = 4096;
@@ -96,13 +116,9 @@ int rv_io_read_all(int fd, struct rv_buffer *out, struct rv_error *err)
 
 		if (room == NULL)
 			return rv_buffer_check(out, err);
-		n = read(fd, room, chunk);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return rv_error_set(err, RV_E_IO, errno, "read");
-		if (n == 0)
-			return 0;
+		n = rv_io_read_some(fd, room, chunk, err);
+		if (n <= 0)
+			return (int)n;
 		rv_buffer_commit(out, (size_t)n);
 		if ((size_t)n == chunk && chunk < ((size_t)1 << 20))
 			chunk *= 2;
@@ -114,12 +130,10 @@ int rv_io_pread_all(int fd, void *bytes, size_t len, off_t at, struct rv_error *
 	char *to = bytes;
 
 	while (len > 0) {
-		ssize_t n = pread(fd, to, len, at);
+		ssize_t n = rv_io_pread_some(fd, to, len, at, err);
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
-			return rv_error_set(err, RV_E_IO, errno, "pread");
+			return -1;
 		if (n == 0)
 			return rv_error_set(err, RV_E_IO, 0, "pread: the file became shorter");
 		to += n;

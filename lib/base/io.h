@@ -28,6 +28,9 @@ int rv_io_pwrite_all(int fd, const void *bytes, size_t len, off_t at, struct rv_
 
 /* Append everything up to end of file to `out` (its cap holds). */
 int rv_io_read_all(int fd, struct rv_buffer *out, struct rv_error *err);
+/* Up to `len` bytes, as read(2) and pread(2) give them: how many, 0 at end of file, -1 (RV_E_IO). */
+ssize_t rv_io_read_some(int fd, void *bytes, size_t len, struct rv_error *err);
+ssize_t rv_io_pread_some(int fd, void *bytes, size_t len, off_t at, struct rv_error *err);
 /* Exactly `len` bytes from `at`, RV_E_IO if the file is shorter. */
 int rv_io_pread_all(int fd, void *bytes, size_t len, off_t at, struct rv_error *err);
 /* A whole file by name; "-" is standard input. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/io.h"
 
 #define BLOCK ((size_t)256 << 10)
 #define KEPT ((size_t)4 << 20) /* a batch buffer that one long line made larger is given back */
@@ -68,12 +69,9 @@ static ssize_t read_block(struct shared *shared, struct batch *batch)
 		return rv_buffer_check(&batch->in, &batch->err);
 	if (wait_for_input(shared) == 0)
 		return 0;
-	do
-		n = read(shared->pump->fd, room, BLOCK);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return rv_error_set(&batch->err, RV_E_IO, errno, "read");
-	rv_buffer_commit(&batch->in, (size_t)n);
+	n = rv_io_read_some(shared->pump->fd, room, BLOCK, &batch->err);
+	if (n > 0)
+		rv_buffer_commit(&batch->in, (size_t)n);
 	return n;
 }
 

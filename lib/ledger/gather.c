@@ -1,12 +1,11 @@
 #include "lib/ledger/gather.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/io.h"
 #include "lib/ledger/patch.h"
 
 #define CHUNK ((size_t)1 << 20)
@@ -61,12 +60,10 @@ static int read_on(struct piece *piece, int fd, uint64_t from, size_t len)
 	if (room == NULL)
 		return rv_buffer_check(&piece->bytes, &piece->err);
 	while (got < len) {
-		ssize_t n = pread(fd, room + got, len - got, (off_t)(from + got));
+		ssize_t n = rv_io_pread_some(fd, room + got, len - got, (off_t)(from + got), &piece->err);
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
-			return rv_error_set(&piece->err, RV_E_IO, errno, "read");
+			return -1;
 		if (n == 0)
 			return rv_error_set(&piece->err, RV_E_IO, 0, "became shorter while it was read");
 		got += (size_t)n;
@@ -352,14 +349,10 @@ int rv_scan_pull(struct rv_scan *scan, uint32_t file, int fd, struct rv_error *e
 	if (chunk == NULL)
 		return rv_error_nomem(err);
 	for (;;) {
-		ssize_t n = pread(fd, chunk, CHUNK, (off_t)offset);
+		ssize_t n = rv_io_pread_some(fd, chunk, CHUNK, (off_t)offset, err);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return rv_error_set(err, RV_E_IO, errno, "read");
-		if (n == 0)
-			return 0;
+		if (n <= 0)
+			return (int)n;
 		if (rv_scan_feed(scan, file, chunk, (size_t)n, err) != 0)
 			return -1;
 		offset += (uint64_t)n;

@@ -30,13 +30,12 @@ static char *joined(const char *path, const char *suffix)
 static bool read_token(const char *path, char token[48])
 {
 	rv_auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct rv_error ignored = RV_ERROR_INIT;
 	ssize_t n;
 
 	if (fd < 0)
 		return false;
-	do
-		n = read(fd, token, 47);
-	while (n < 0 && errno == EINTR);
+	n = rv_io_read_some(fd, token, 47, &ignored);
 	token[n < 0 ? 0 : n] = '\0';
 	return n >= 0;
 }

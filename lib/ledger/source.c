@@ -63,14 +63,10 @@ static int spool(struct rv_source *source, int from, struct rv_error *err)
 	if (chunk == NULL)
 		return rv_error_nomem(err);
 	while (source->fd >= 0) {
-		ssize_t n = read(from, chunk, CHUNK);
+		ssize_t n = rv_io_read_some(from, chunk, CHUNK, err);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return rv_error_set(err, RV_E_IO, errno, "read");
-		if (n == 0)
-			return 0;
+		if (n <= 0)
+			return (int)n;
 		if (rv_io_write_all(source->fd, chunk, (size_t)n, err) != 0)
 			return rv_error_wrap(err, "temporary file");
 	}
