@@ -174,6 +174,14 @@ static int finish_files(struct shared *shared, size_t count, size_t *failed, str
 	return 0;
 }
 
+/* By what is read already, and a little more. */
+static void expect_more(const struct shared *shared)
+{
+	double attempts = rv_pairs_count(shared->scan->pairs);
+
+	rv_pairs_expect(shared->scan->pairs, attempts * 1.05 / (double)shared->done * (double)shared->total);
+}
+
 static int merge_piece(struct shared *shared, struct piece *piece)
 {
 	size_t file = piece->file;
@@ -188,6 +196,7 @@ static int merge_piece(struct shared *shared, struct piece *piece)
 	else if (rv_scan_merge(shared->scan, (uint32_t)piece->file, &piece->lines, &piece->err) != 0)
 		return -1;
 	shared->done += piece->end - piece->start;
+	expect_more(shared);
 	if (shared->gather->progress != NULL)
 		shared->gather->progress(shared->gather->context, shared->done, shared->total);
 	return 0;

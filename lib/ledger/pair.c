@@ -28,9 +28,12 @@ struct rv_pairs {
 	struct slot *slots; /* a power of two of them */
 	uint32_t mask;
 	struct rv_buffer text;
+	double expected; /* entries in the end, or 0 */
 };
 
 #define FIRST_SLOTS 1024u
+#define COUNT_MAX (UINT32_MAX / 4)
+#define STEPS 3 /* doublings at once at most: what is expected may never come */
 
 /* The 32 digits of an 8-4-4-4-12 text without their hyphens; false where those are not there. */
 static bool take_digits(struct rv_span text, unsigned char digits[32])
@@ -213,11 +216,20 @@ static uint32_t slot_of(const struct rv_pairs *pairs, const struct rv_identity *
 	return slot;
 }
 
+/* Slots that so many entries leave a quarter of free. */
+static bool is_room(uint32_t mask, double entries)
+{
+	return entries < mask / 4 * 3;
+}
+
 static int grow_slots(struct rv_pairs *pairs, struct rv_error *err)
 {
 	uint32_t mask = pairs->mask * 2 + 1;
-	struct slot *slots = rv_memory_zeroed(((size_t)mask + 1) * sizeof *slots);
+	struct slot *slots;
 
+	for (int step = 1; step < STEPS && !is_room(mask, pairs->expected); step++)
+		mask = mask * 2 + 1;
+	slots = rv_memory_zeroed(((size_t)mask + 1) * sizeof *slots);
 	if (slots == NULL)
 		return rv_error_nomem(err);
 	for (size_t i = 0; i <= pairs->mask; i++) {
@@ -235,20 +247,38 @@ static int grow_slots(struct rv_pairs *pairs, struct rv_error *err)
 	return 0;
 }
 
+static int grow_entries(struct rv_pairs *pairs, struct rv_error *err)
+{
+	uint32_t cap = pairs->cap == 0 ? FIRST_SLOTS / 2 : pairs->cap * 2;
+	struct entry *entries;
+
+	for (int step = 1; pairs->cap > 0 && step < STEPS && cap < pairs->expected; step++)
+		cap *= 2;
+	entries = rv_memory_grow(pairs->entries, pairs->count * sizeof *entries, cap * sizeof *entries);
+	if (entries == NULL)
+		return rv_error_nomem(err);
+	pairs->entries = entries;
+	pairs->cap = cap;
+	return 0;
+}
+
 static int make_room(struct rv_pairs *pairs, struct rv_error *err)
 {
-	if (pairs->count == UINT32_MAX / 4)
-		return rv_error_set(err, RV_E_NOMEM, 0, "more than %u attempts", UINT32_MAX / 4);
-	if (pairs->count == pairs->cap) {
-		uint32_t cap = pairs->cap == 0 ? FIRST_SLOTS / 2 : pairs->cap * 2;
-		struct entry *entries = rv_memory_grow(pairs->entries, pairs->count * sizeof *entries, cap * sizeof *entries);
+	if (pairs->count == COUNT_MAX)
+		return rv_error_set(err, RV_E_NOMEM, 0, "more than %u attempts", COUNT_MAX);
+	if (pairs->count == pairs->cap && grow_entries(pairs, err) != 0)
+		return -1;
+	return is_room(pairs->mask, pairs->count) ? 0 : grow_slots(pairs, err);
+}
 
-		if (entries == NULL)
-			return rv_error_nomem(err);
-		pairs->entries = entries;
-		pairs->cap = cap;
-	}
-	return pairs->count >= pairs->mask / 4 * 3 ? grow_slots(pairs, err) : 0;
+void rv_pairs_expect(struct rv_pairs *pairs, double count)
+{
+	pairs->expected = count < COUNT_MAX ? count : COUNT_MAX;
+}
+
+uint32_t rv_pairs_count(const struct rv_pairs *pairs)
+{
+	return pairs->count;
 }
 
 static int store_identity(struct rv_pairs *pairs, struct entry *entry, const struct rv_identity *who, struct rv_error *err)

@@ -30,6 +30,10 @@ struct rv_identity {
 struct rv_pairs *rv_pairs_new(struct rv_error *err);
 void rv_pairs_free(struct rv_pairs *pairs); /* NULL is fine */
 
+/* About so many of them will be there in the end: they grow in larger steps then. */
+void rv_pairs_expect(struct rv_pairs *pairs, double count);
+uint32_t rv_pairs_count(const struct rv_pairs *pairs);
+
 /* The identity of a row of an attempt.  It changes nothing: threads may ask while another marks. */
 void rv_pairs_identify(const struct rv_pairs *pairs, const struct rv_row *row, struct rv_identity *who);
 int rv_pairs_mark_identity(struct rv_pairs *pairs, const struct rv_identity *who, enum rv_pair_mark mark,
