@@ -5,6 +5,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "lib/ledger/escape.h"
 #include "lib/ledger/names.h"
 
 #define DEPTH_MAX 64 /* of what a member may nest before the slow way has to read it */
@@ -34,6 +35,7 @@ enum kind { KIND_STRING, KIND_NUMBER, KIND_NULL, KIND_OTHER };
 
 struct value {
 	enum kind kind;
+	bool escaped;        /* the text is not what it says */
 	struct rv_span text; /* a string without its quotes */
 };
 
@@ -74,17 +76,30 @@ static const char *skip_plain(const char *at, const char *end, bool *high)
 }
 
 /* Behind its opening quote. */
-static bool read_string(struct flat *flat, struct rv_span *text)
+static bool read_string(struct flat *flat, struct value *value)
 {
 	const char *start = flat->at;
 	bool high = false;
 
-	flat->at = skip_plain(start, flat->end, &high);
-	if (flat->at == flat->end || *flat->at != '"')
-		return false;
-	*text = (struct rv_span){ start, (size_t)(flat->at - start) };
+	value->kind = KIND_STRING;
+	value->escaped = false;
+	for (;;) {
+		size_t len;
+
+		flat->at = skip_plain(flat->at, flat->end, &high);
+		if (flat->at == flat->end)
+			return false;
+		if (*flat->at == '"')
+			break;
+		len = *flat->at == '\\' ? rv_escape_len(flat->at, (size_t)(flat->end - flat->at)) : 0;
+		if (len == 0)
+			return false;
+		value->escaped = true;
+		flat->at += len;
+	}
+	value->text = (struct rv_span){ start, (size_t)(flat->at - start) };
 	flat->at++;
-	return !high || rv_text_is_utf8(text->data, text->len);
+	return !high || rv_text_is_utf8(value->text.data, value->text.len);
 }
 
 static bool digits(struct flat *flat)
@@ -96,11 +111,28 @@ static bool digits(struct flat *flat)
 	return flat->at > start;
 }
 
+/* A newline is in no line. */
+static void skip_space(struct flat *flat)
+{
+	while (flat->at < flat->end && (*flat->at == ' ' || *flat->at == '\t' || *flat->at == '\r'))
+		flat->at++;
+}
+
 static bool take(struct flat *flat, char c)
 {
 	if (flat->at == flat->end || *flat->at != c)
 		return false;
 	flat->at++;
+	return true;
+}
+
+/* What stands between values, with white space before and behind it. */
+static bool take_mark(struct flat *flat, char c)
+{
+	skip_space(flat);
+	if (!take(flat, c))
+		return false;
+	skip_space(flat);
 	return true;
 }
 
@@ -134,10 +166,8 @@ static bool read_literal(struct flat *flat, struct rv_span literal)
 /* Anything but a container. */
 static bool read_scalar(struct flat *flat, struct value *value)
 {
-	if (take(flat, '"')) {
-		value->kind = KIND_STRING;
-		return read_string(flat, &value->text);
-	}
+	if (take(flat, '"'))
+		return read_string(flat, value);
 	if (read_literal(flat, RV_SPAN("null"))) {
 		value->kind = KIND_NULL;
 		return true;
@@ -149,20 +179,20 @@ static bool read_scalar(struct flat *flat, struct value *value)
 	return read_literal(flat, RV_SPAN("true")) || read_literal(flat, RV_SPAN("false"));
 }
 
-static bool read_name(struct flat *flat, struct rv_span *name)
+static bool read_name(struct flat *flat, struct value *name)
 {
-	return take(flat, '"') && read_string(flat, name) && take(flat, ':');
+	return take(flat, '"') && read_string(flat, name) && take_mark(flat, ':');
 }
 
 /* After a value in a container: close what ends here.  False in *more once the outermost is closed. */
 static bool after_value(struct flat *flat, const bool *objects, size_t *depth, bool *more)
 {
 	for (;;) {
-		struct rv_span name;
+		struct value name;
 
-		if (take(flat, ','))
+		if (take_mark(flat, ','))
 			return !objects[*depth - 1] || read_name(flat, &name);
-		if (!take(flat, objects[*depth - 1] ? '}' : ']'))
+		if (!take_mark(flat, objects[*depth - 1] ? '}' : ']'))
 			return false;
 		*more = --*depth > 0;
 		if (!*more)
@@ -179,17 +209,16 @@ static bool skip_container(struct flat *flat)
 
 	while (more) {
 		struct value ignored;
-		struct rv_span name;
-		bool object = take(flat, '{');
+		bool object = take_mark(flat, '{');
 
-		if (object || take(flat, '[')) {
+		if (object || take_mark(flat, '[')) {
 			if (depth == DEPTH_MAX)
 				return false;
 			objects[depth++] = object;
 			if (flat->at < flat->end && *flat->at == (object ? '}' : ']')) {
 				if (!after_value(flat, objects, &depth, &more))
 					return false;
-			} else if (object && !read_name(flat, &name)) {
+			} else if (object && !read_name(flat, &ignored)) {
 				return false;
 			}
 			continue;
@@ -209,20 +238,22 @@ static bool read_value(struct flat *flat, struct value *value)
 	return read_scalar(flat, value);
 }
 
-/* The member whose name stands here, MEMBERS for one that is not ours; false where none does. */
+/* The member whose name stands here, MEMBERS for one that is not ours; false where none does, and where it
+ * is written with escapes: it may be ours. */
 static bool read_member_name(struct flat *flat, int expected, int *member)
 {
 	const char *start = flat->at;
-	struct rv_span name;
+	struct value name;
 
 	if (expected < MEMBERS && read_literal(flat, names[expected])) {
 		*member = expected;
+		skip_space(flat);
 		return true;
 	}
-	if (!read_name(flat, &name))
+	if (!read_name(flat, &name) || name.escaped)
 		return false;
 	for (*member = 0; *member < MEMBERS; (*member)++) {
-		if (rv_span_equal((struct rv_span){ start, (size_t)(flat->at - start) }, names[*member]))
+		if (names[*member].len == name.text.len + 3 && memcmp(start, names[*member].data, name.text.len + 2) == 0)
 			break;
 	}
 	return true;
@@ -232,7 +263,7 @@ static bool read_object(struct flat *flat)
 {
 	int member = -1;
 
-	if (!take(flat, '{'))
+	if (!take_mark(flat, '{'))
 		return false;
 	do {
 		struct value other;
@@ -247,8 +278,8 @@ static bool read_object(struct flat *flat)
 		if ((flat->seen & 1U << member) != 0 || !read_value(flat, &flat->values[member]))
 			return false;
 		flat->seen |= 1U << member;
-	} while (take(flat, ','));
-	return take(flat, '}') && flat->at == flat->end;
+	} while (take_mark(flat, ','));
+	return take_mark(flat, '}') && flat->at == flat->end;
 }
 
 static bool is_kind(const struct flat *flat, enum member member, enum kind kind)
@@ -281,34 +312,39 @@ static bool plain_integer(struct rv_span text, double *value)
 	return true;
 }
 
+/* A string that is what it says. */
+static bool take_text(const struct flat *flat, enum member member, struct rv_span *text)
+{
+	if (!is_kind(flat, member, KIND_STRING) || flat->values[member].escaped)
+		return false;
+	*text = flat->values[member].text;
+	return true;
+}
+
 static bool take_attempt(const struct flat *flat, struct rv_row *row)
 {
 	for (int member = KEY; member <= WORKDIR; member++) {
 		if (!is_kind(flat, (enum member)member, KIND_STRING))
 			return false;
 	}
-	if (!is_kind(flat, STARTED_AT, KIND_NUMBER) || !is_maybe_string(flat, ATTEMPT_ID))
+	if (!is_kind(flat, STARTED_AT, KIND_NUMBER))
 		return false;
-	row->key = flat->values[KEY].text;
-	row->run_id = flat->values[RUN_ID].text;
-	row->tool = flat->values[TOOL].text;
-	row->args_hash = flat->values[ARGS_HASH].text;
 	if ((flat->seen & 1U << ATTEMPT_ID) != 0)
-		row->attempt_id = flat->values[ATTEMPT_ID].text;
-	return plain_integer(flat->values[STARTED_AT].text, &row->started_at);
+		return take_text(flat, ATTEMPT_ID, &row->attempt_id);
+	return take_text(flat, KEY, &row->key) && plain_integer(flat->values[STARTED_AT].text, &row->started_at);
 }
 
 static bool take_outcome(const struct flat *flat, struct rv_row *row)
 {
+	struct rv_span name;
+
 	return is_kind(flat, DURATION_MS, KIND_NUMBER) && is_or_null(flat, EXIT_CODE, KIND_NUMBER) &&
-	       is_or_null(flat, SIGNAL, KIND_STRING) && is_kind(flat, OUTCOME, KIND_STRING) &&
-	       rv_outcome_class_of(flat->values[OUTCOME].text, &row->outcome);
+	       is_or_null(flat, SIGNAL, KIND_STRING) && take_text(flat, OUTCOME, &name) &&
+	       rv_outcome_class_of(name, &row->outcome);
 }
 
-static bool take_torn(const struct flat *flat, struct rv_row *row)
+static bool is_torn(const struct flat *flat)
 {
-	if ((flat->seen & 1U << BYTES_BASE64) != 0)
-		row->bytes_base64 = flat->values[BYTES_BASE64].text;
 	return is_kind(flat, BYTES, KIND_STRING) && is_maybe_string(flat, BYTES_BASE64) && is_maybe_string(flat, SHA256) &&
 	       is_kind(flat, RECOVERED_AT, KIND_NUMBER);
 }
@@ -323,10 +359,9 @@ bool rv_flat_read(struct rv_span line, struct rv_row *row)
 	flat.at = line.data;
 	flat.end = line.data + line.len;
 	flat.seen = 0;
-	if (!read_object(&flat) || !is_kind(&flat, PHASE, KIND_STRING))
+	if (!read_object(&flat) || !take_text(&flat, PHASE, &phase))
 		return false;
 	memset(row, 0, sizeof *row);
-	phase = flat.values[PHASE].text;
 	if (rv_span_equal(phase, RV_SPAN("intent"))) {
 		row->phase = RV_PHASE_INTENT;
 		return take_attempt(&flat, row);
@@ -336,5 +371,5 @@ bool rv_flat_read(struct rv_span line, struct rv_row *row)
 		return take_attempt(&flat, row) && take_outcome(&flat, row);
 	}
 	row->phase = RV_PHASE_TORN;
-	return rv_span_equal(phase, RV_SPAN("torn")) && take_torn(&flat, row);
+	return rv_span_equal(phase, RV_SPAN("torn")) && is_torn(&flat);
 }

@@ -1,7 +1,8 @@
 /*
- * A fast reader of the rows that programs write: no white space between tokens, no escape in a
- * string, none of our members twice, startedAt a plain integer.  Of such a line it says the same as
- * lib/ledger/line.h in one pass and without decoding anything; of any other it says nothing.
+ * A fast reader of rows, in one pass and without decoding anything: white space, escapes and values in
+ * values are passed over.  Where a line is a row and it can tell, it says the same of it as lib/ledger/line.h.
+ * It cannot tell where one of our members is there twice, where a name, or a text that pairing needs, is
+ * written with escapes, or where a startedAt that it needs is no plain integer.
  */
 #ifndef RV_LEDGER_FLAT_H
 #define RV_LEDGER_FLAT_H
@@ -10,7 +11,8 @@
 
 #include "lib/ledger/line.h"
 
-/* True: the line is this row (its node is NULL).  False: read it the slow way. */
+/* True: the line is a row, of which only what pairing needs is filled: its phase, its attempt_id or without
+ * one its key and started_at, and an outcome's class.  False: read it the slow way. */
 bool rv_flat_read(struct rv_span line, struct rv_row *row);
 
 #endif

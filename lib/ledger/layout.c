@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/base/plain.h"
+#include "lib/ledger/escape.h"
 #include "lib/ledger/names.h"
 
 #define LITERAL_MAX 32 /* what two vectors hold */
@@ -101,32 +102,17 @@ static inline __attribute__((always_inline)) const char *skip_plain(const char *
 	return at;
 }
 
-static bool is_hex(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-/* Behind the escape at `at`, or NULL. */
-static const char *end_of_escape(const char *at)
-{
-	static const char shorts[] = "\"\\/bfnrt";
-
-	if (at[1] == 'u')
-		return is_hex(at[2]) && is_hex(at[3]) && is_hex(at[4]) && is_hex(at[5]) ? at + 6 : NULL;
-	return at[1] != '\0' && strchr(shorts, at[1]) != NULL ? at + 2 : NULL;
-}
-
 /* The closing quote of a string that is not all plain, or NULL. */
 static __attribute__((noinline)) const char *end_of_text(const char *start, bool escapes)
 {
 	const char *at = start;
 
 	while (*at != '"') {
-		if ((unsigned char)*at < 0x20 || (*at == '\\' && !escapes))
+		size_t len = *at == '\\' ? rv_escape_len(at, RV_LAYOUT_SLACK) : (unsigned char)*at >= 0x20;
+
+		if (len == 0 || (*at == '\\' && !escapes))
 			return NULL;
-		at = *at == '\\' ? end_of_escape(at) : at + 1;
-		if (at == NULL)
-			return NULL;
+		at += len;
 	}
 	return rv_text_is_utf8(start, (size_t)(at - start)) ? at : NULL;
 }

@@ -1,8 +1,8 @@
 /*
- * ledger ROWS [plain|escaped]: a ledger of so many rows on standard output, as eight slots of
+ * ledger ROWS [plain|escaped|nested]: a ledger of so many rows on standard output, as eight slots of
  * rv-exec write it: pairs of intent and outcome that overlap, made by the library's own row writer
  * from a fixed seed.  Every 50,000th attempt lacks its outcome.  escaped: each row has a string with
- * escapes.
+ * escapes.  nested: each has a member more, with values in values and escapes in them.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -103,6 +103,14 @@ static void add_outcome(struct rv_buffer *out, const struct slot *slot)
 	rv_row_add_outcome(out, &slot->attempt, &outcome);
 }
 
+/* One more member of the row that ends `out`. */
+static void add_note(struct rv_buffer *out)
+{
+	if (out->len > 2)
+		out->len -= 2;
+	rv_buffer_add_string(out, ",\"note\":{\"by\":\"o'neil \\\"al\\\" \\u00e9\",\"tags\":[\"a\\n\",[1,2.5e3,null]],\"more\":{\"deep\":{\"ok\":true}}}}\n");
+}
+
 static int flush(struct rv_buffer *out, size_t least)
 {
 	struct rv_error err = RV_ERROR_INIT;
@@ -123,10 +131,11 @@ int main(int argc, char **argv)
 	struct slot slots[SLOTS] = { { .number = 0 } };
 	long long rows = argc >= 2 ? strtoll(argv[1], NULL, 10) : 0;
 	bool escaped = argc == 3 && strcmp(argv[2], "escaped") == 0;
+	bool nested = argc == 3 && strcmp(argv[2], "nested") == 0;
 	int64_t number = 0;
 
-	if (rows < 1 || argc > 3 || (argc == 3 && !escaped && strcmp(argv[2], "plain") != 0)) {
-		fprintf(stderr, "usage: ledger ROWS [plain|escaped]\n");
+	if (rows < 1 || argc > 3 || (argc == 3 && !escaped && !nested && strcmp(argv[2], "plain") != 0)) {
+		fprintf(stderr, "usage: ledger ROWS [plain|escaped|nested]\n");
 		return 2;
 	}
 	while (rows > 0) {
@@ -140,6 +149,8 @@ int main(int argc, char **argv)
 			add_outcome(&out, slot);
 			slot->number = 0;
 		}
+		if (nested)
+			add_note(&out);
 		if (flush(&out, FLUSH) != 0)
 			return EXIT_FAILURE;
 	}

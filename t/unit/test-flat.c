@@ -39,23 +39,17 @@ static bool is_same(struct rv_span a, struct rv_span b)
 	return (a.data == NULL) == (b.data == NULL) && rv_span_equal(a, b);
 }
 
-static bool is_same_row(const struct rv_row *fast, const struct rv_row *slow)
-{
-	if (slow->phase != fast->phase)
-		return false;
-	if (fast->phase == RV_PHASE_TORN)
-		return is_same(fast->bytes_base64, slow->bytes_base64);
-	return is_same(fast->key, slow->key) && is_same(fast->run_id, slow->run_id) && is_same(fast->tool, slow->tool) &&
-	       is_same(fast->args_hash, slow->args_hash) && is_same(fast->attempt_id, slow->attempt_id) &&
-	       memcmp(&fast->started_at, &slow->started_at, sizeof fast->started_at) == 0 &&
-	       (fast->phase == RV_PHASE_INTENT || fast->outcome == slow->outcome);
-}
-
-/* The layout tells no more of a row. */
+/* All that pairing needs, which is all that a fast reader tells. */
 static bool is_same_attempt(const struct rv_row *fast, const struct rv_row *slow)
 {
-	return fast->phase == slow->phase && is_same(fast->attempt_id, slow->attempt_id) &&
-	       (fast->phase == RV_PHASE_INTENT || fast->outcome == slow->outcome);
+	if (fast->phase != slow->phase || fast->phase == RV_PHASE_TORN)
+		return fast->phase == slow->phase;
+	if (!is_same(fast->attempt_id, slow->attempt_id))
+		return false;
+	if (fast->attempt_id.data == NULL && (!is_same(fast->key, slow->key) ||
+					      memcmp(&fast->started_at, &slow->started_at, sizeof fast->started_at) != 0))
+		return false;
+	return fast->phase == RV_PHASE_INTENT || fast->outcome == slow->outcome;
 }
 
 /* What the layout says of the line, a newline behind it, and behind that what would go on with it. */
@@ -95,7 +89,7 @@ static bool agree(struct rv_span line, int *taken)
 	if (!layouts_agree(line, &slow, kind == RV_LINE_ROW, &layout))
 		return false;
 	*taken = (flat ? FLAT : 0) | (layout ? LAYOUT : 0);
-	return !flat || (kind == RV_LINE_ROW && is_same_row(&fast, &slow));
+	return !flat || (kind == RV_LINE_ROW && is_same_attempt(&fast, &slow));
 }
 
 static void add_seeds(const struct rv_buffer *file)
@@ -135,12 +129,19 @@ static void add_real_rows(void)
 
 static bool load_seeds(void)
 {
+	/* The last two are read fast.  Not so the one before: a member that is there twice, once with an escape. */
 	static const char more[] =
+		"{\"phase\":\"outcome\",\"idempotencyKey\":\"k\",\"runId\":\"r\",\"spanId\":\"s\",\"tool\":\"t\",\"argsHash\":\"h\","
+		"\"executor\":\"e\",\"workdir\":\"/w\",\"startedAt\":17,\"attemptId\":\"a\",\"durationMs\":1,\"outcome\":\"ok\",\"exitCode\":0,"
+		"\"signal\":null,\"\\u006futcome\":\"error\",\"attempt\\u0049d\":\"b\"}\n"
 		"{\"phase\":\"intent\",\"idempotencyKey\":\"k\",\"runId\":\"r\",\"spanId\":\"s\",\"tool\":\"t\",\"argsHash\":\"h\","
 		"\"executor\":\"e\",\"workdir\":\"/w\",\"startedAt\":17,\"attemptId\":\"a\",\"sandbox\":\"none\","
-		"\"writer\":{\"host\":\"h\",\"lock\":4503599627370497,\"deep\":[[],{},[1,-0.5e+3,true,null,{\"a\":[\"x\"]}]]}}";
+		"\"writer\":{\"host\":\"h\",\"lock\":4503599627370497,\"deep\":[[],{},[1,-0.5e+3,true,null,{\"a\":[\"x\"]}]]}}\n"
+		"{ \"phase\" :\"outcome\",\t\"idempotencyKey\": \"k\\u00e9\", \"runId\":\"r\\n\\\"\",\"spanId\":\"s\",\"tool\":\"t\",\"argsHash\":\"h\","
+		"\"executor\":\"e\",\"workdir\":\"/w\", \"startedAt\":1.7e1 ,\"attemptId\":\"a\",\"durationMs\":1,\"outcome\" : \"ok\",\"exitCode\":null,"
+		"\"signal\":null,\"note\":{ \"\\u0061\": [ ], \"b\":{ } , \"c\":[ \"x\\/\" , 2 ]} }\r\n";
 	struct rv_error err = RV_ERROR_INIT;
-	rv_auto_buffer struct rv_buffer vectors = RV_BUFFER_INIT;
+	rv_auto_buffer struct rv_buffer vectors = RV_BUFFER_INIT, others = RV_BUFFER_INIT;
 	struct rv_json_doc *doc = rv_json_doc_new(&err);
 	char path[4096];
 
@@ -159,8 +160,8 @@ static bool load_seeds(void)
 		add_seeds(&file);
 		at += len + 1;
 	}
-	rv_buffer_init(&seeds[seed_count], 0);
-	rv_buffer_add_string(&seeds[seed_count++], more);
+	rv_buffer_add_string(&others, more);
+	add_seeds(&others);
 	add_real_rows();
 	rv_json_doc_free(doc);
 	return seed_count > 100;
@@ -217,7 +218,7 @@ static void fuzz(size_t rounds)
 	size_t flat = 0, layout = 0, bad = 0;
 
 	for (size_t round = 0; round < rounds; round++) {
-		const struct rv_buffer *seed = &seeds[random_below(3) != 0 ? seed_count - 1 - random_below(4) : random_below(seed_count)];
+		const struct rv_buffer *seed = &seeds[random_below(3) != 0 ? seed_count - 1 - random_below(5) : random_below(seed_count)];
 		int taken = 0;
 
 		rv_buffer_clear(&line);
@@ -248,10 +249,12 @@ int main(int argc, char **argv)
 
 		bad += !agree((struct rv_span){ seeds[i].data, seeds[i].len }, &taken);
 		flat += (taken & FLAT) != 0;
+		if (i + 5 >= seed_count)
+			bad += (taken & FLAT) == 0;
 		if (i + 3 >= seed_count)
 			bad += (taken & LAYOUT) == 0;
 	}
-	(void)tap_ok(bad == 0, "one answer for each line of the vectors, and real rows fit the layout");
+	(void)tap_ok(bad == 0, "one answer for each line of the vectors; no real row is read the slow way");
 	(void)tap_ok(flat > seed_count / 3, "%zu of %zu were read fast", flat, seed_count);
 	fuzz(argc > 1 ? strtoull(argv[1], NULL, 10) : ROUNDS);
 	for (size_t i = 0; i < seed_count; i++)
