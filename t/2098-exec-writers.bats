@@ -43,8 +43,8 @@ s() {
 	syncs=$(grep -c '^fdatasync' trace)
 	echo "# $syncs syncs for 512 rows" >&3
 	[ "$syncs" -ge 2 ]
-	# 20 rows and more on a quiet machine; how many is a matter of how fast dispatches end on a busy one.
-	[ $((syncs * 8)) -le 512 ] || rv_die "$syncs syncs for 512 rows"
+	# scripts/bench append asks for 20 rows a sync; less here, where a slow build may run on a busy machine.
+	[ $((syncs * 16)) -le 512 ] || rv_die "$syncs syncs for 512 rows"
 	rv-ledger-scan ledger
 }
 

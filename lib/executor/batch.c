@@ -7,6 +7,8 @@
 
 #define LINGER_MIN_MS 2  /* what is quicker is not worth waiting for */
 #define LINGER_MAX_MS 20
+#define ENOUGH 32        /* rows that may share a sync without others being waited for longer than it takes */
+#define PATIENCE 5       /* so many times as long they are, while more and more come */
 
 int rv_batch_add(struct rv_batch *batch, struct rv_dispatch *dispatch, const struct rv_buffer *row,
 		 struct rv_error *err)
@@ -28,8 +30,9 @@ int rv_batch_add(struct rv_batch *batch, struct rv_dispatch *dispatch, const str
 		batch->rows.len = before;
 		return -1;
 	}
+	batch->last_ms = rv_clock_mono_ms();
 	if (batch->count == 0)
-		batch->since_ms = rv_clock_mono_ms();
+		batch->since_ms = batch->last_ms;
 	batch->waiting[batch->count++] = (struct rv_sink_row){ .dispatch = dispatch, .bytes = NULL, .len = row->len };
 	return 0;
 }
@@ -54,14 +57,23 @@ static size_t confirm_empty(struct rv_batch *now)
 	return kept;
 }
 
-int64_t rv_batch_lingers(const struct rv_batch *batch, size_t running)
+static int64_t least(int64_t a, int64_t b)
 {
-	int64_t wait_ms = batch->cost_ms < LINGER_MAX_MS ? batch->cost_ms : LINGER_MAX_MS;
+	return a < b ? a : b;
+}
 
-	if (batch->count == 0 || batch->count >= running || wait_ms < LINGER_MIN_MS ||
-	    rv_clock_mono_ms() >= batch->since_ms + wait_ms)
+/* Group commit: where the sink is slow (a sync of milliseconds) and some that are running have no row in here
+ * yet, the rows are kept for about as long as that takes, so that more share it; and longer where they are few
+ * and go on coming, as on a busy machine.  Until when, monotonic ms; 0: they are not kept. */
+static int64_t kept_until(const struct rv_batch *batch, size_t running)
+{
+	int64_t wait_ms = least(batch->cost_ms, LINGER_MAX_MS);
+
+	if (batch->count >= running || wait_ms < LINGER_MIN_MS)
 		return 0;
-	return batch->since_ms + wait_ms;
+	if (batch->count >= ENOUGH)
+		return batch->since_ms + wait_ms;
+	return least(batch->last_ms + wait_ms, batch->since_ms + PATIENCE * wait_ms);
 }
 
 static int64_t hand_over(const struct rv_batch *now, size_t count)
@@ -99,9 +111,17 @@ void rv_batch_drain(struct rv_batch *batch)
 	while (batch->sink != NULL && batch->sink->wait != NULL && batch->sink->wait(batch->sink));
 }
 
-int64_t rv_batch_deadline(const struct rv_batch *batch)
+void rv_batch_turn(struct rv_batch *batch, size_t running)
 {
-	return batch->sink != NULL && batch->sink->deadline != NULL ? batch->sink->deadline(batch->sink) : INT64_MAX;
+	if (batch->count == 0 || rv_clock_mono_ms() >= kept_until(batch, running))
+		rv_batch_flush(batch);
+}
+
+int64_t rv_batch_deadline(const struct rv_batch *batch, size_t running)
+{
+	int64_t rows = batch->count > 0 ? kept_until(batch, running) : INT64_MAX;
+
+	return batch->sink != NULL && batch->sink->deadline != NULL ? least(rows, batch->sink->deadline(batch->sink)) : rows;
 }
 
 void rv_batch_release(struct rv_batch *batch)

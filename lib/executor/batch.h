@@ -20,7 +20,8 @@ struct rv_batch {
 	struct rv_sink_row *waiting; /* owned array, whose rows these are; `bytes` is set when they go */
 	size_t count;
 	size_t room;
-	int64_t since_ms;         /* monotonic: when the first of them was queued */
+	int64_t since_ms;         /* monotonic: when the first of them was queued, */
+	int64_t last_ms;          /* and when the last was */
 	int64_t cost_ms;          /* what the sink took for the last ones: a sync, say */
 };
 
@@ -30,17 +31,16 @@ struct rv_batch {
 int rv_batch_add(struct rv_batch *batch, struct rv_dispatch *dispatch, const struct rv_buffer *row,
 		 struct rv_error *err);
 
-/* Group commit: where the sink is slow (a sync of milliseconds) and of `running` dispatches some have no row in
- * here yet, rows are better kept for about as long as that takes, so that more of them share it.  When to flush
- * at the latest, monotonic ms; 0: at once. */
-int64_t rv_batch_lingers(const struct rv_batch *batch, size_t running);
 /* Hand over what is queued, and what that brings up, until nothing is; each dispatch gets its
  * rv_dispatch_written(), then or in a later flush. */
 void rv_batch_flush(struct rv_batch *batch);
 /* The same without the loop, until every row is answered for. */
 void rv_batch_drain(struct rv_batch *batch);
-/* Monotonic ms: when to flush at the latest. */
-int64_t rv_batch_deadline(const struct rv_batch *batch);
+/* After a turn of the loop, for one of `running` dispatches: flush, or wait for the rows of the others where
+ * the sink is slow and they are better handed over together. */
+void rv_batch_turn(struct rv_batch *batch, size_t running);
+/* When the next turn has to be over at the latest: monotonic ms, 0 at once, INT64_MAX never. */
+int64_t rv_batch_deadline(const struct rv_batch *batch, size_t running);
 void rv_batch_release(struct rv_batch *batch);
 
 #endif

@@ -377,19 +377,11 @@ bool rv_dispatch_leaves_slot(const struct rv_dispatch *dispatch)
 	       dispatch->executor->refuse_orphan == NULL; /* which looks for the very row */
 }
 
-static int64_t own_deadline(const struct rv_dispatch *dispatch)
+int64_t rv_dispatch_deadline(const struct rv_dispatch *dispatch)
 {
 	if (dispatch->running)
 		return rv_run_deadline(&dispatch->run);
 	return rv_leavings_deadline(dispatch);
-}
-
-int64_t rv_dispatch_deadline(const struct rv_dispatch *dispatch)
-{
-	int64_t rows = rv_batch_deadline(dispatch->executor->batch);
-	int64_t own = own_deadline(dispatch);
-
-	return own < rows ? own : rows;
 }
 
 void rv_dispatch_release(struct rv_dispatch *dispatch)

@@ -3,7 +3,7 @@
  *
  * Before the intent a dispatch may be refused and leaves no row and no workdir.  After it there is
  * exactly one outcome row whatever happens, written before the reply.  The owner turns the loop and
- * calls rv_dispatch_check() after each turn, and rv_batch_flush() after that, until rv_dispatch_done().
+ * calls rv_dispatch_check() after each turn, and rv_batch_turn() after that, until rv_dispatch_done().
  *
  * Order, and the crash that each step answers for:
  *   its cgroup is made, where limits need one        (killed here: the janitor removes it)

@@ -188,20 +188,27 @@ static void on_signal(void *owner)
 		rv_dispatch_abort(&session->dispatch);
 }
 
+static int64_t deadline(const struct session *session)
+{
+	int64_t own = rv_dispatch_deadline(&session->dispatch), rows = rv_batch_deadline(&session->service.batch, 1);
+
+	return own < rows ? own : rows;
+}
+
 static void turn_until_answered(struct session *session)
 {
 	struct rv_service *service = &session->service;
 	struct rv_error err = RV_ERROR_INIT;
 
-	rv_batch_flush(&service->batch);
+	rv_batch_turn(&service->batch, 1);
 	/* an engine's leftovers are waited for: what a caller finds afterwards is what it has been told */
 	while (!rv_dispatch_answered(&session->dispatch) || rv_dispatch_is_undoing(&session->dispatch)) {
-		if (rv_loop_turn(&service->loop, rv_dispatch_deadline(&session->dispatch), &err) != 0) {
+		if (rv_loop_turn(&service->loop, deadline(session), &err) != 0) {
 			rv_dispatch_give_up(&session->dispatch, &err);
 			rv_batch_drain(&service->batch);
 		} else {
 			rv_dispatch_check(&session->dispatch);
-			rv_batch_flush(&service->batch);
+			rv_batch_turn(&service->batch, 1);
 		}
 	}
 }

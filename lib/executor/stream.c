@@ -239,13 +239,13 @@ static void free_job(struct stream *stream, struct entry *entry)
 	entry->state = ANSWERED;
 }
 
-static int64_t rows_wait(const struct stream *stream)
+static size_t count_running(const struct stream *stream)
 {
 	size_t running = 0;
 
 	for (size_t job = 0; job < stream->service.job_count; job++)
 		running += stream->owners[job] != NULL;
-	return rv_batch_lingers(&stream->service.batch, running);
+	return running;
 }
 
 static void check_running(struct stream *stream)
@@ -257,8 +257,7 @@ static void check_running(struct stream *stream)
 			rv_dispatch_check(&entry->dispatch);
 	}
 	hand_over(stream);
-	if (rows_wait(stream) == 0)
-		rv_batch_flush(&stream->service.batch);
+	rv_batch_turn(&stream->service.batch, count_running(stream));
 	for (size_t i = 0; i < stream->count; i++) {
 		struct entry *entry = &stream->entries[i];
 
@@ -342,11 +341,10 @@ static bool can_begin(const struct stream *stream)
 
 static int64_t deadline(struct stream *stream)
 {
-	int64_t first = stream->last_ms != 0 ? stream->last_ms : INT64_MAX;
-	int64_t rows = rows_wait(stream);
+	int64_t first = rv_batch_deadline(&stream->service.batch, count_running(stream));
 
-	if (stream->service.batch.count > 0 && rows < first)
-		first = rows;
+	if (stream->last_ms != 0 && stream->last_ms < first)
+		first = stream->last_ms;
 	if (can_begin(stream) || rv_inlet_is_ready(&stream->in) || (room(stream) != NULL && rv_inlet_has_line(&stream->in)))
 		return 0;
 	for (size_t job = 0; job < stream->service.job_count; job++) {

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/executor/admit.h"
+#include "lib/executor/batch.h"
 #include "lib/executor/command.h"
 #include "lib/executor/dispatch.h"
 #include "lib/executor/environment.h"
@@ -320,6 +322,69 @@ static void test_outlet(void)
 	(void)close(ends[1]);
 }
 
+/* ---- group commit ---- */
+
+#define SYNC_MS 10
+
+struct slow_sink {
+	struct rv_sink sink; /* first */
+	int64_t ms;
+	size_t takes, rows;
+};
+
+static void take_slowly(struct rv_sink *sink, const struct rv_sink_row *rows, size_t count)
+{
+	struct slow_sink *slow = (struct slow_sink *)sink;
+
+	(void)rows;
+	slow->takes++;
+	slow->rows += count;
+	rv_clock_pause_ms((int)slow->ms);
+}
+
+static void add_rows(struct rv_batch *batch, size_t count)
+{
+	rv_auto_buffer struct rv_buffer row = RV_BUFFER_INIT;
+	struct rv_error err = RV_ERROR_INIT;
+
+	rv_buffer_add_string(&row, "row\n");
+	while (count-- > 0) {
+		if (rv_batch_add(batch, NULL, &row, &err) != 0)
+			tap_ok(false, "%s", err.message);
+	}
+}
+
+/* No instant is waited for: what is asked is until when the batch would wait. */
+static void test_batch(void)
+{
+	struct slow_sink slow = { .sink = { .take = take_slowly }, .ms = SYNC_MS };
+	struct rv_batch batch = RV_BATCH_INIT;
+	int64_t first, later;
+
+	batch.sink = &slow.sink;
+	tap_ok(rv_batch_deadline(&batch, 64) == INT64_MAX, "nothing is there: no deadline");
+	add_rows(&batch, 1);
+	tap_ok(rv_batch_deadline(&batch, 64) == 0, "a sink that is not known to be slow gets its row at once");
+	rv_batch_turn(&batch, 64);
+	tap_ok(slow.takes == 1 && batch.count == 0, "and has it");
+	add_rows(&batch, 1);
+	first = rv_batch_deadline(&batch, 64);
+	tap_ok(first >= batch.since_ms + SYNC_MS - 1 && first <= batch.since_ms + 20, "to a slow one it goes about as late as that takes");
+	rv_clock_pause_ms(2);
+	add_rows(&batch, 1);
+	later = rv_batch_deadline(&batch, 64);
+	tap_ok(later > first, "and later where one more came");
+	tap_ok(rv_batch_deadline(&batch, 2) == 0, "but at once where nobody else is running");
+	batch.last_ms += 1000;
+	tap_ok(rv_batch_deadline(&batch, 64) > first && rv_batch_deadline(&batch, 64) < batch.since_ms + 200, "and not for ever where they go on coming");
+	add_rows(&batch, 40);
+	tap_ok(rv_batch_deadline(&batch, 64) == first, "nor longer than the first wait where they are many");
+	batch.since_ms -= 1000;
+	rv_batch_turn(&batch, 64);
+	tap_ok(slow.takes == 2 && slow.rows == 43 && batch.count == 0, "then all go together");
+	rv_batch_release(&batch);
+}
+
 int main(void)
 {
 	char top[] = "test-executor.XXXXXX";
@@ -334,6 +399,7 @@ int main(void)
 	test_admit();
 	test_credentials();
 	test_outlet();
+	test_batch();
 	tap_ok(chdir("..") == 0 && rmdir(top) == 0, "nothing is left in the directory");
 	return tap_end();
 }
