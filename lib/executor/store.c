@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,21 +12,13 @@
 #include "lib/base/clock.h"
 #include "lib/base/text.h"
 #include "lib/executor/dispatch.h"
+#include "lib/executor/flight.h"
 #include "lib/process/coprocess.h"
 
 #define READ_CHUNK ((size_t)64 * 1024)
 #define ANSWER_MAX ((size_t)64 * 1024) /* bytes without a newline: no answer any more */
 #define SAID_MAX 500                   /* bytes of an answer that go into a message */
-#define ROWS_A_WRITE 64
 #define LAST_MS 500 /* from the end of its output to its own end, for the message alone */
-
-struct row {
-	struct rv_dispatch *dispatch; /* NULL: refused already, its answer is still to come */
-	char *bytes; /* owned */
-	size_t len;
-	size_t sent;
-	int64_t deadline_ms;
-};
 
 struct rv_store {
 	struct rv_sink sink; /* first */
@@ -36,9 +27,7 @@ struct rv_store {
 	const char *name;
 	int64_t wait_ms;
 	struct rv_watch in, out, end;
-	struct row *rows; /* owned: those from `first` on are not answered yet */
-	size_t first, count, room;
-	size_t next;      /* the first that has not left whole; between first and count */
+	struct rv_flight flight;
 	struct rv_buffer answers;
 	bool deaf;         /* it closed its input */
 	int64_t silent_ms; /* it closed its output: until when its own end is waited for; 0: it has not */
@@ -48,34 +37,6 @@ struct rv_store {
 	struct rv_error why;
 };
 
-/* ---- what becomes of rows ---- */
-
-static void settle(struct row *row, const struct rv_error *failure)
-{
-	struct rv_dispatch *dispatch = row->dispatch;
-
-	row->dispatch = NULL;
-	if (dispatch != NULL)
-		rv_dispatch_written(dispatch, failure);
-}
-
-static void refuse_rest(struct rv_store *store, size_t from, const struct rv_error *why)
-{
-	for (size_t i = from; i < store->count; i++) {
-		store->told = store->told || store->rows[i].dispatch != NULL;
-		settle(&store->rows[i], why);
-	}
-}
-
-static void forget_from(struct rv_store *store, size_t from)
-{
-	for (size_t i = from; i < store->count; i++)
-		free(store->rows[i].bytes);
-	store->count = from;
-	if (store->next > from)
-		store->next = from;
-}
-
 /* It has gone for good; store->why says how. */
 static void lose(struct rv_store *store)
 {
@@ -84,8 +45,7 @@ static void lose(struct rv_store *store)
 	rv_loop_remove(store->loop, &store->out);
 	rv_loop_remove(store->loop, &store->end);
 	rv_coprocess_kill(&store->process);
-	refuse_rest(store, store->first, &store->why);
-	forget_from(store, store->first);
+	store->told = rv_flight_refuse_all(&store->flight, &store->why) || store->told;
 }
 
 static void lose_by(struct rv_store *store, const char *what)
@@ -98,31 +58,8 @@ static void lose_by(struct rv_store *store, const char *what)
 
 static void write_rows(struct rv_store *store)
 {
-	while (store->next < store->count && !store->deaf) {
-		struct iovec parts[ROWS_A_WRITE];
-		int count = 0;
-		ssize_t n;
-
-		for (size_t i = store->next; i < store->count && count < ROWS_A_WRITE; i++, count++) {
-			struct row *row = &store->rows[i];
-
-			parts[count] = (struct iovec){ row->bytes + row->sent, row->len - row->sent };
-		}
-		n = writev(store->process.in, parts, count);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return;
-		store->deaf = n < 0;
-		for (size_t left = n < 0 ? 0 : (size_t)n; left > 0;) {
-			struct row *row = &store->rows[store->next];
-			size_t part = row->len - row->sent < left ? row->len - row->sent : left;
-
-			row->sent += part;
-			left -= part;
-			store->next += row->sent == row->len;
-		}
-	}
+	if (!store->deaf)
+		store->deaf = rv_flight_write(&store->flight, store->process.in) != 0;
 }
 
 /* Watched while something waits to leave. */
@@ -130,7 +67,7 @@ static void watch_input(struct rv_store *store)
 {
 	struct rv_error err = RV_ERROR_INIT;
 
-	if (store->lost || store->deaf || store->next == store->count)
+	if (store->lost || store->deaf || !rv_flight_is_leaving(&store->flight))
 		rv_loop_remove(store->loop, &store->in);
 	else if (store->in.fd < 0 && rv_loop_add(store->loop, &store->in, store->process.in, EPOLLOUT, &err) != 0)
 		lose_by(store, "cannot be written to any more");
@@ -185,22 +122,19 @@ static void on_end(struct rv_watch *watch, uint32_t events)
 
 static void take_answer(struct rv_store *store, struct rv_span line)
 {
-	struct row *row = &store->rows[store->first];
 	struct rv_buffer said = RV_BUFFER_INIT;
 	struct rv_error err = RV_ERROR_INIT;
 
 	if (rv_span_equal(line, RV_SPAN("ok"))) {
 		store->confirmed = true;
-		settle(row, NULL);
+		rv_flight_answer(&store->flight, NULL);
 	} else {
 		rv_text_add_lossy(&said, line.data, line.len < SAID_MAX ? line.len : SAID_MAX);
 		(void)rv_error_set(&err, RV_E_LEDGER, 0, "%s answered: %.*s", store->name,
 				   said.len > 0 ? (int)said.len : 11, said.len > 0 ? said.data : "(no words)");
-		settle(row, &err);
+		rv_flight_answer(&store->flight, &err);
 		rv_buffer_release(&said);
 	}
-	free(row->bytes);
-	store->first++;
 }
 
 static size_t count_lines(const struct rv_buffer *text)
@@ -220,7 +154,7 @@ static void take_answers(struct rv_store *store)
 {
 	size_t lines = count_lines(&store->answers), at = 0;
 
-	if (lines > store->next - store->first) {
+	if (lines > rv_flight_asked(&store->flight)) {
 		lose_by(store, "answered what it was not asked");
 		return;
 	}
@@ -237,8 +171,6 @@ static void take_answers(struct rv_store *store)
 	}
 	if (store->answers.len > ANSWER_MAX)
 		lose_by(store, "gave an answer without end");
-	if (store->first == store->count && store->first > 0)
-		store->first = store->next = store->count = 0;
 }
 
 /* ---- deadlines and ends ---- */
@@ -247,23 +179,11 @@ static void expire(struct rv_store *store)
 {
 	int64_t now = rv_clock_mono_ms();
 	struct rv_error err = RV_ERROR_INIT;
-	size_t kept = store->next;
 
-	if (store->first == store->count || store->rows[store->first].deadline_ms > now)
+	if (rv_flight_deadline(&store->flight) > now)
 		return;
 	(void)rv_error_set(&err, RV_E_LEDGER, 0, "%s gave no answer within %lld ms", store->name, (long long)store->wait_ms);
-	for (size_t i = store->first; i < store->count && store->rows[i].deadline_ms <= now; i++)
-		settle(&store->rows[i], &err);
-	/* what has not begun to leave stays here */
-	for (size_t i = store->next; i < store->count; i++) {
-		struct row row = store->rows[i];
-
-		if (row.dispatch == NULL && row.sent == 0)
-			free(row.bytes);
-		else
-			store->rows[kept++] = row;
-	}
-	store->count = kept;
+	rv_flight_expire(&store->flight, now, &err);
 }
 
 static void check_end(struct rv_store *store)
@@ -277,10 +197,9 @@ static void check_end(struct rv_store *store)
 		if (store->process.ended)
 			rv_coprocess_describe(&store->process, how, sizeof how);
 		lose_by(store, how);
-	} else if (store->deaf && store->next < store->count) {
+	} else if (store->deaf && rv_flight_is_leaving(&store->flight)) {
 		(void)rv_error_set(&err, RV_E_LEDGER, 0, "%s closed its input", store->name);
-		refuse_rest(store, store->next, &err);
-		forget_from(store, store->next);
+		store->told = rv_flight_refuse_leaving(&store->flight, &err) || store->told;
 	}
 }
 
@@ -301,15 +220,9 @@ static void check(struct rv_sink *sink)
 static int64_t deadline(const struct rv_sink *sink)
 {
 	const struct rv_store *store = (const struct rv_store *)sink;
-	int64_t first = INT64_MAX;
+	int64_t first = store->lost ? INT64_MAX : rv_flight_deadline(&store->flight);
 
-	if (store->lost)
-		return first;
-	for (size_t i = store->first; i < store->count && first == INT64_MAX; i++) {
-		if (store->rows[i].dispatch != NULL)
-			first = store->rows[i].deadline_ms;
-	}
-	return store->silent_ms != 0 && store->silent_ms < first ? store->silent_ms : first;
+	return !store->lost && store->silent_ms != 0 && store->silent_ms < first ? store->silent_ms : first;
 }
 
 static bool wait_for_it(struct rv_sink *sink)
@@ -318,7 +231,7 @@ static bool wait_for_it(struct rv_sink *sink)
 	int64_t until = deadline(sink);
 	struct pollfd ready[2] = {
 		{ .fd = store->silent_ms == 0 ? store->process.out : store->process.child.pidfd, .events = POLLIN },
-		{ .fd = store->next < store->count && !store->deaf ? store->process.in : -1, .events = POLLOUT },
+		{ .fd = rv_flight_is_leaving(&store->flight) && !store->deaf ? store->process.in : -1, .events = POLLOUT },
 	};
 
 	if (store->lost || until == INT64_MAX)
@@ -331,52 +244,16 @@ static bool wait_for_it(struct rv_sink *sink)
 
 /* ---- the whole ---- */
 
-static int make_room(struct rv_store *store, size_t count)
-{
-	size_t used = store->count - store->first;
-	struct row *grown;
-
-	if (store->first > 0) {
-		memmove(store->rows, store->rows + store->first, used * sizeof *store->rows);
-		store->next -= store->first;
-		store->count = used;
-		store->first = 0;
-	}
-	if (used + count <= store->room)
-		return 0;
-	grown = realloc(store->rows, 2 * (used + count) * sizeof *grown);
-	if (grown == NULL)
-		return -1;
-	store->rows = grown;
-	store->room = 2 * (used + count);
-	return 0;
-}
-
-static void add_row(struct rv_store *store, const struct rv_sink_row *given)
-{
-	struct row row = { .dispatch = given->dispatch, .bytes = malloc(given->len), .len = given->len,
-			   .deadline_ms = rv_clock_mono_ms() + store->wait_ms };
-	struct rv_error err = RV_ERROR_INIT;
-
-	if (row.bytes == NULL) {
-		(void)rv_error_nomem(&err);
-		settle(&row, &err);
-		return;
-	}
-	memcpy(row.bytes, given->bytes, given->len);
-	store->rows[store->count++] = row;
-}
-
 static void take(struct rv_sink *sink, const struct rv_sink_row *rows, size_t count)
 {
 	struct rv_store *store = (struct rv_store *)sink;
 	struct rv_error err = RV_ERROR_INIT;
 
-	if (!store->lost && store->first == store->count) { /* what it says before it is asked is no answer */
+	if (!store->lost && rv_flight_is_empty(&store->flight)) { /* what it says before it is asked is no answer */
 		(void)read_answers(store);
 		take_answers(store);
 	}
-	if (!store->lost && make_room(store, count) != 0) {
+	if (!store->lost && rv_flight_reserve(&store->flight, count) != 0) {
 		(void)rv_error_nomem(&err);
 		for (size_t i = 0; i < count; i++)
 			rv_dispatch_written(rows[i].dispatch, &err);
@@ -387,7 +264,7 @@ static void take(struct rv_sink *sink, const struct rv_sink_row *rows, size_t co
 			store->told = true;
 			rv_dispatch_written(rows[i].dispatch, &store->why);
 		} else {
-			add_row(store, &rows[i]);
+			rv_flight_add(&store->flight, &rows[i], rv_clock_mono_ms() + store->wait_ms);
 		}
 	}
 	write_rows(store); /* check() comes behind */
@@ -465,8 +342,7 @@ int rv_store_close(struct rv_store *store, struct rv_error *err)
 	(void)read_answers(store);
 	result = judge_end(store, err);
 	rv_coprocess_kill(&store->process);
-	forget_from(store, store->first);
-	free(store->rows);
+	rv_flight_release(&store->flight);
 	rv_buffer_release(&store->answers);
 	free(store);
 	return result;
