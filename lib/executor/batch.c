@@ -69,7 +69,7 @@ static int64_t kept_until(const struct rv_batch *batch, size_t running)
 {
 	int64_t wait_ms = least(batch->cost_ms, LINGER_MAX_MS);
 
-	if (batch->count >= running || wait_ms < LINGER_MIN_MS)
+	if (batch->count >= running || wait_ms < LINGER_MIN_MS || batch->sink->check != NULL) /* it answers later */
 		return 0;
 	if (batch->count >= ENOUGH)
 		return batch->since_ms + wait_ms;
