@@ -44,6 +44,8 @@ build=$(cd "${1:-build}" && pwd) || exit 5
 for program in node make; do
 	command -v "$program" >/dev/null || { echo "keys: $program is missing" >&2; exit 5; }
 done
+# shellcheck source=t/bench/bounds.bash
+. "$source/t/bench/bounds.bash"
 make -s -C "$build" rv-key t/bench/floor-keys >&2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -55,7 +57,6 @@ declare -A command=(
 	[rv-key]="$build/rv-key --stream"
 	[rv-key-2]="$build/rv-key --stream --threads 2"
 )
-declare -A best
 
 # The keys must be the same before their speed means anything.
 ${command[node]} <"$work/lines" >"$work/node"
@@ -67,22 +68,17 @@ done
 for ((round = 0; round < rounds; round++)); do
 	for name in node floor rv-key rv-key-2; do
 		start=$EPOCHREALTIME
-		${command[$name]} <"$work/lines" >/dev/null
+		# shellcheck disable=SC2086  # words
+		"${first[@]}" ${command[$name]} <"$work/lines" >/dev/null
 		end=$EPOCHREALTIME
-		took=$((${end/[.,]/} - ${start/[.,]/}))
-		[ -n "${best[$name]:-}" ] && [ "${best[$name]}" -le "$took" ] || best[$name]=$took
+		best "$name" $((${end/[.,]/} - ${start/[.,]/}))
 	done
 done
 
 for name in node floor rv-key rv-key-2; do
 	awk -v n="$name" -v t="${best[$name]}" 'BEGIN { printf "%-9s %.3f s\n", n, t / 1e6 }'
 done
-status=0
-ratio() {
-	awk -v what="$1" -v a="$2" -v b="$3" -v want="$4" 'BEGIN {
-		printf "%-34s %.2f (at least %s)\n", what, a / b, want; exit a / b < want }' || status=1
-}
-ratio 'rv-key against node' "${best[node]}" "${best[rv-key]}" 6
-ratio 'rv-key against its floor' "${best[floor]}" "${best[rv-key]}" 0.5
-ratio 'two threads against one' "${best[rv-key]}" "${best[rv-key-2]}" 1.6
+bound 'rv-key against node' "$(ratio "${best[node]}" "${best[rv-key]}")" least 6
+bound 'rv-key against its floor' "$(ratio "${best[floor]}" "${best[rv-key]}")" least 0.5
+bound 'two threads against one' "$(ratio "${best[rv-key]}" "${best[rv-key-2]}")" least 1.6
 exit "$status"
