@@ -13,7 +13,7 @@ pg_start() {
 	local bin
 
 	bin=$(pg_bin) || return
-	# Synced as ever; only the cluster's making is not.
+	# Synced as ever, unless PG_OPTIONS has -c fsync=off; only the cluster's making never is.
 	rv_as_user "$bin/initdb" -D "$1/data" -U ledger -A trust --no-sync --no-instructions -E UTF8 --locale=C >"$1/initdb.log" 2>&1 || {
 		cat "$1/initdb.log" >&2
 		return 1
@@ -26,7 +26,7 @@ pg_start() {
 pg_resume() {
 	# Off with what a test's cluster has no use for: fewer processes, a smaller memory.
 	rv_as_user "$(pg_bin)/pg_ctl" -D "$1/data" -l "$1/server.log" -w -t 60 \
-		-o "-k $1 -c listen_addresses= -c autovacuum=off -c shared_buffers=16MB -c max_connections=30" \
+		-o "-k $1 -c listen_addresses= -c autovacuum=off -c shared_buffers=16MB -c max_connections=30 ${PG_OPTIONS:-}" \
 		start >"$1/ctl.log" 2>&1 3>&- || {
 		cat "$1/ctl.log" "$1/server.log" >&2
 		return 1
