@@ -12,7 +12,10 @@ static int write_proc(pid_t pid, const char *name, const char *text, struct rv_e
 	char path[64];
 	rv_auto_fd int fd = -1;
 
-	(void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+	if (pid == 0) /* the caller's number is another one in a PID namespace of its own */
+		(void)snprintf(path, sizeof path, "/proc/self/%s", name);
+	else
+		(void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
 	fd = rv_io_open(path, O_WRONLY, 0, err);
 	if (fd < 0 || rv_io_write_all(fd, text, strlen(text), err) != 0) {
 		err->code = RV_E_CONFIG;

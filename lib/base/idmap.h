@@ -14,7 +14,7 @@ struct rv_idmap {
 	bool keep_setgroups; /* for a root that lets its child drop the groups; nobody else may map then */
 };
 
-/* RV_E_CONFIG: the host does not allow it. */
+/* Of `child`, or of the caller itself (0).  RV_E_CONFIG: the host does not allow it. */
 int rv_idmap_write(pid_t child, const struct rv_idmap *map, struct rv_error *err);
 
 #endif

@@ -2,8 +2,15 @@
 #ifndef RV_BASE_SIGNALS_H
 #define RV_BASE_SIGNALS_H
 
+#include <stdint.h>
+
 /* Every signal to its default, also libc's own two, which sigaction(3) leaves out and a parent may have ignored
  * (GNU make does).  For a child with memory of its own, before it runs something. */
 void rv_signals_default(void);
+
+/* The ignored ones as bits, signal 1 the lowest: SigIgn of proc(5); all bits where that cannot be read. */
+uint64_t rv_signals_ignored(void);
+/* The same for these alone: what else is not default an exec makes so. */
+void rv_signals_default_of(uint64_t ignored);
 
 #endif

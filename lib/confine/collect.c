@@ -145,14 +145,12 @@ static bool is_exact(const struct rv_boundary_report *report, enum rv_limit_name
 	return report->soft[name] == value && report->hard[name] == value;
 }
 
-static bool limits_are_exact(const struct collect *run)
+bool rv_bounds_are_measured(const struct rv_bounds *bounds, const struct rv_boundary_report *report)
 {
-	const struct rv_boundary_report *report = &run->facts->report;
-
-	return is_exact(report, RV_LIMIT_CPU, (uint64_t)run->bounds->cpu_seconds) &&
-	       is_exact(report, RV_LIMIT_NOFILE, (uint64_t)run->bounds->max_descriptors) &&
+	return is_exact(report, RV_LIMIT_CPU, (uint64_t)bounds->cpu_seconds) &&
+	       is_exact(report, RV_LIMIT_NOFILE, (uint64_t)bounds->max_descriptors) &&
 	       is_exact(report, RV_LIMIT_CORE, 0) && is_exact(report, RV_LIMIT_FSIZE, 0) &&
-	       is_exact(report, RV_LIMIT_DATA, (uint64_t)run->bounds->max_data);
+	       is_exact(report, RV_LIMIT_DATA, (uint64_t)bounds->max_data);
 }
 
 /* The report is there: let it go, or not.  A refused launcher is not killed: it sees the gate close and exits with 125. */
@@ -166,7 +164,7 @@ static void decide(struct collect *run)
 		refused = refused || report->effects[i] == 0;
 	if (refused)
 		run->control.refused = true;
-	else if (!limits_are_exact(run))
+	else if (!rv_bounds_are_measured(run->bounds, report))
 		stop(run, RV_STOP_LIMITS);
 	else if (rv_cancelled(run->cancel))
 		stop(run, RV_STOP_CANCELLED);

@@ -64,4 +64,7 @@ void rv_facts_release(struct rv_facts *facts);
 
 bool rv_cancelled(int cancel);
 
+/* Soft and hard alike, exactly what was asked for; core and file size 0. */
+bool rv_bounds_are_measured(const struct rv_bounds *bounds, const struct rv_boundary_report *report);
+
 #endif

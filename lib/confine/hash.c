@@ -12,9 +12,9 @@
 
 #include "lib/base/cleanup.h"
 
-#define BLOCK ((size_t)256 << 10)
+#define BLOCK ((size_t)64 << 10) /* stays in the cache between the read and the hash */
 #define THREADS_MAX 16
-#define THREAD_BYTES ((uint64_t)1 << 20) /* a thread costs more than it saves below that */
+#define THREAD_BYTES ((uint64_t)2 << 20) /* a thread costs more than it saves below that */
 
 static void note(struct rv_hash_file *file, const struct stat *st)
 {
@@ -38,6 +38,19 @@ int rv_hash_see(struct rv_hash_file *file, const char *path, struct rv_error *er
 	note(file, &st);
 	file->path = strdup(path);
 	return file->path != NULL ? 0 : rv_error_nomem(err);
+}
+
+bool rv_hash_is_running(const struct rv_hash_file *file, const struct rv_hash_file *before)
+{
+	int fd;
+
+	if (before->device != file->device || before->inode != file->inode || before->size != file->size ||
+	    before->modified.tv_sec != file->modified.tv_sec || before->modified.tv_nsec != file->modified.tv_nsec)
+		return false;
+	fd = open(file->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+	if (fd >= 0)
+		(void)close(fd);
+	return fd < 0 && errno == ETXTBSY;
 }
 
 static bool is_same(const struct rv_hash_file *file, int fd)

@@ -20,12 +20,13 @@
 #define BINFMT "/proc/sys/fs/binfmt_misc"
 #define BINFMT_HEAD 256 /* the kernel's BINPRM_BUF_SIZE */
 
-static int find_launcher(struct rv_host *host, struct rv_error *err)
+int rv_host_find_launcher(struct rv_host *host, struct rv_error *err)
 {
 	char path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
 	struct stat exe, st;
 
+	*host = (struct rv_host){ .release = NULL };
 	if (n <= 0)
 		return rv_error_set(err, RV_E_HOST, errno, "/proc/self/exe cannot be read: mount procfs on /proc");
 	path[n] = '\0';
@@ -81,8 +82,7 @@ int rv_host_describe(struct rv_host *host, struct rv_error *err)
 {
 	struct utsname name;
 
-	*host = (struct rv_host){ .release = NULL };
-	if (find_launcher(host, err) != 0)
+	if (rv_host_find_launcher(host, err) != 0)
 		return -1;
 	if (uname(&name) != 0)
 		return rv_error_set(err, RV_E_HOST, errno, "uname");

@@ -17,6 +17,8 @@ struct rv_host {
 
 /* RV_E_HOST where the launcher is not a regular file of root or of the caller that nobody else can write. */
 int rv_host_describe(struct rv_host *host, struct rv_error *err);
+/* The first part of it: the launcher alone. */
+int rv_host_find_launcher(struct rv_host *host, struct rv_error *err);
 void rv_host_release(struct rv_host *host);
 
 /* Does the kernel give files that begin so (or are named so) to an interpreter instead (binfmt_misc)?  RV_E_RUNTIME

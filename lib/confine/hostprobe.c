@@ -57,22 +57,22 @@ struct trial {
 	struct rv_source sources[64];
 };
 
-static void add_source(struct trial *trial, const char *name, const char *path, const char *link)
+static void add_source(struct trial *trial, const char *name, const char *path, const char *target, const char *link)
 {
 	size_t *count = &trial->plan.boundary.instance.source_count;
 
 	if (*count < sizeof trial->sources / sizeof trial->sources[0])
-		trial->sources[(*count)++] = (struct rv_source){ .name = name, .path = path, .link = link };
+		trial->sources[(*count)++] = (struct rv_source){ .name = name, .path = path, .target = target,
+								     .link = link };
 }
 
 /* The launcher's own directory stands for the snapshots: it is there, and is only mounted. */
-static void fill(struct trial *trial, const struct rv_policy *policy)
+static void fill(struct trial *trial, const struct rv_policy *policy, const struct rv_bounds *bounds)
 {
 	static char version[] = "--version", *environment[] = { NULL };
 	static char *argv[] = { version, version, NULL };
 	struct rv_boundary *boundary = &trial->plan.boundary;
-	const struct rv_hash_file *launcher = &trial->closure.files[0];
-	struct rv_bounds bounds = RV_BOUNDS_DEFAULT;
+	const struct rv_hash_file *launcher = &trial->host.launcher;
 
 	memcpy(trial->directory, launcher->path, strlen(launcher->path) + 1);
 	*strrchr(trial->directory, '/') = '\0';
@@ -82,12 +82,14 @@ static void fill(struct trial *trial, const struct rv_policy *policy)
 	boundary->instance.landlock_abi = rv_landlock_abi();
 	boundary->instance.sources = trial->sources;
 	for (size_t i = 0; i < trial->aliases.count; i++)
-		add_source(trial, "alias", trial->aliases.items[i].path, trial->aliases.items[i].target);
+		add_source(trial, "alias", trial->aliases.items[i].path, NULL, trial->aliases.items[i].target);
+	if (trial->closure.count == 0)
+		add_source(trial, "runtime", launcher->path, policy->namespaces != 0 ? "/runtime" : NULL, NULL);
 	for (size_t i = 0; i < trial->closure.count; i++)
-		add_source(trial, "runtime", trial->closure.files[i].path, NULL);
-	add_source(trial, "program", trial->directory, NULL);
-	add_source(trial, "input", trial->directory, NULL);
-	rv_launch_set_limits(&boundary->instance, &bounds);
+		add_source(trial, "runtime", trial->closure.files[i].path, NULL, NULL);
+	add_source(trial, "program", trial->directory, NULL, NULL);
+	add_source(trial, "input", trial->directory, NULL, NULL);
+	rv_launch_set_limits(&boundary->instance, bounds);
 	rv_boundary_ids(boundary);
 	boundary->runtime = launcher->path;
 	boundary->runtime_device = launcher->device;
@@ -100,22 +102,29 @@ static void fill(struct trial *trial, const struct rv_policy *policy)
 	boundary->admitted = RV_LAUNCH_ADMITTED;
 }
 
-static int judge(const struct rv_policy *policy, const struct rv_facts *facts, struct rv_error *err)
+static int judge_report(const struct rv_policy *policy, const struct rv_boundary_report *report,
+			const struct rv_bounds *bounds, struct rv_error *err)
 {
-	const struct rv_boundary_report *report = &facts->report;
-
-	if (facts->reported && report->step != RV_BOUNDARY_READY)
+	if (report->step != RV_BOUNDARY_READY)
 		return not_here(policy, rv_boundary_step_name(report->step), report->errnum, remedy_for(report->step), err);
-	if (facts->admission == RV_ADMISSION_ADMITTED && facts->exit_known && facts->exit_code == 0)
-		return 0;
-	if (facts->stopped == RV_STOP_LIMITS)
+	if (!rv_bounds_are_measured(bounds, report))
 		return rv_error_set(err, RV_E_HOST, 0, "this host does not enforce %s: the measured limits are others",
 				    policy->name);
-	for (int i = 0; facts->reported && i < RV_EFFECTS; i++) {
+	for (int i = 0; i < RV_EFFECTS; i++) {
 		if (report->effects[i] == 0)
 			return rv_error_set(err, RV_E_HOST, 0, "this host does not enforce %s: what must be refused was not",
 					    policy->name);
 	}
+	return 0;
+}
+
+static int judge(const struct rv_policy *policy, const struct rv_facts *facts, const struct rv_bounds *bounds,
+		 struct rv_error *err)
+{
+	if (facts->reported && judge_report(policy, &facts->report, bounds, err) != 0)
+		return -1;
+	if (facts->admission == RV_ADMISSION_ADMITTED && facts->exit_known && facts->exit_code == 0)
+		return 0;
 	return rv_error_set(err, RV_E_HOST, 0,
 			    "this host cannot enforce %s: a program behind the boundary did not run to its end%s%s", policy->name,
 			    facts->exec_errno > 0 ? ": " : "", facts->exec_errno > 0 ? strerror(facts->exec_errno) : "");
@@ -133,18 +142,35 @@ static int try_policy(struct trial *trial, const struct rv_policy *policy, struc
 		err->code = RV_E_HOST;
 		return rv_error_wrap(err, "this program cannot find its own libraries");
 	}
-	fill(trial, policy);
 	bounds.timeout_ms = TIMEOUT_MS;
+	fill(trial, policy, &bounds);
 	result = rv_collect(&facts, &trial->plan, &bounds, -1, NULL, err);
 	if (result != 0)
 		result = not_here(policy, "namespaces", err->errnum, user_remedy, err);
 	else
-		result = judge(policy, &facts, err);
+		result = judge(policy, &facts, &bounds, err);
 	rv_facts_release(&facts);
 	return result;
 }
 
-int rv_hostprobe_policy(const struct rv_policy *policy, struct rv_error *err)
+static int rehearse_policy(struct trial *trial, const struct rv_policy *policy, struct rv_error *err)
+{
+	struct rv_bounds bounds = RV_BOUNDS_DEFAULT;
+	struct rv_boundary_report report;
+
+	if (rv_host_find_launcher(&trial->host, err) != 0)
+		return -1;
+	fill(trial, policy, &bounds);
+	if (rv_boundary_rehearse(&trial->plan.boundary, &report) != 0)
+		return not_here(policy, "namespaces", errno, user_remedy, err);
+	if (report.size != sizeof report)
+		return rv_error_set(err, RV_E_HOST, 0, "this host cannot enforce %s: trying it was ended; see "
+				    "rv-confine-profile(7)", policy->name);
+	return judge_report(policy, &report, &bounds, err);
+}
+
+static int with_trial(int (*try)(struct trial *trial, const struct rv_policy *policy, struct rv_error *err),
+		      const struct rv_policy *policy, struct rv_error *err)
 {
 #if defined __x86_64__
 	struct trial *trial = calloc(1, sizeof *trial);
@@ -152,15 +178,26 @@ int rv_hostprobe_policy(const struct rv_policy *policy, struct rv_error *err)
 
 	if (trial == NULL)
 		return rv_error_nomem(err);
-	result = try_policy(trial, policy, err);
+	result = try(trial, policy, err);
 	rv_closure_release(&trial->closure);
 	rv_aliases_release(&trial->aliases);
 	rv_host_release(&trial->host);
 	free(trial);
 	return result;
 #else
+	(void)try;
 	return rv_error_set(err, RV_E_HOST, 0, "%s is proven on x86-64 alone", policy->name);
 #endif
+}
+
+int rv_hostprobe_policy(const struct rv_policy *policy, struct rv_error *err)
+{
+	return with_trial(try_policy, policy, err);
+}
+
+int rv_hostprobe_rehearse(const struct rv_policy *policy, struct rv_error *err)
+{
+	return with_trial(rehearse_policy, policy, err);
 }
 
 static void add_line(struct rv_buffer *out, const char *name, bool ok, const char *why, const char *remedy)

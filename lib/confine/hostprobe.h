@@ -15,6 +15,10 @@
 /* RV_E_HOST: what failed, why, and what an administrator changes. */
 int rv_hostprobe_policy(const struct rv_policy *policy, struct rv_error *err);
 
+/* The same before a run, which is itself the proof that a program runs behind it: everything but the exec
+ * (rv_boundary_rehearse), at a fraction of the cost. */
+int rv_hostprobe_rehearse(const struct rv_policy *policy, struct rv_error *err);
+
 /* A line {"name","ok","why","remedy"} a facility and a profile.  *good: linux/1 holds. */
 int rv_hostprobe_add_json(struct rv_buffer *out, bool *good, struct rv_error *err);
 

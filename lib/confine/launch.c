@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/signals.h"
 #include "lib/confine/profile.h"
 #include "lib/digest/digest.h"
 #include "lib/json/write.h"
@@ -293,6 +294,7 @@ int rv_launch_prepare(struct rv_launch_plan *plan, const struct rv_policy *polic
 	plan->boundary.runtime_device = program->device;
 	plan->boundary.runtime_inode = program->inode;
 	rv_boundary_ids(&plan->boundary);
+	plan->boundary.ignored = rv_signals_ignored();
 	rv_launch_set_limits(&plan->boundary.instance, &request->bounds);
 	if (add_sources(plan, runtime, ns, err) != 0 || make_paths(plan, request, runtime, ns, err) != 0)
 		return -1;

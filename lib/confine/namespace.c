@@ -59,29 +59,39 @@ int rv_root_open(const char *path, int *root, struct rv_error *err)
 	return 0;
 }
 
-/* The names in a directory, . and .. aside. */
+/* The names in a directory, . and .. aside; of a descriptor that was not read from yet. */
 static long count_names(int fd, struct rv_error *err)
 {
-	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	rv_auto_dir DIR *dir = own >= 0 ? fdopendir(own) : NULL;
-	struct dirent *entry;
+	union {
+		struct dirent64 first;
+		char bytes[8192];
+	} list;
 	long count = 0;
 
-	if (dir == NULL) {
-		if (own >= 0)
-			(void)close(own);
-		return rv_error_set(err, RV_E_IO, errno, "reading a directory");
+	for (;;) {
+		ssize_t n = getdents64(fd, &list, sizeof list);
+
+		if (n < 0)
+			return rv_error_set(err, RV_E_IO, errno, "reading a directory");
+		if (n == 0)
+			return count;
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *entry = (const void *)(list.bytes + at);
+
+			if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+				count++;
+			at += entry->d_reclen;
+		}
 	}
-	while ((errno = 0, entry = readdir(dir)) != NULL) {
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			count++;
-	}
-	return errno == 0 ? count : rv_error_set(err, RV_E_IO, errno, "reading a directory");
 }
 
 long rv_root_count(int root, struct rv_error *err)
 {
-	return count_names(root, err);
+	rv_auto_fd int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return rv_error_set(err, RV_E_IO, errno, "reading the root");
+	return count_names(fd, err);
 }
 
 /* No link anywhere on the way, and nothing above the root. */

@@ -120,7 +120,7 @@ static int check_pins(struct run *run)
 
 	if (rv_cancelled(run->confine->options.cancel))
 		return refuse_for(run, RV_REASON_ABORTED, "cancelled before anything was done");
-	described = rv_host_describe(&host, &err);
+	described = rv_host_find_launcher(&host, &err);
 	rv_host_release(&host);
 	if (described != 0 || rv_confine_check_host(run->confine, run->policy, &err) != 0)
 		return refuse(run, RV_REASON_HOST, &err);
@@ -284,7 +284,10 @@ static void check_runtime_again(struct run *run)
 	bool by_digest = !run->confine->options.by_identity;
 	struct rv_error err = RV_ERROR_INIT;
 	struct rv_runtime now;
-	int result = by_digest ? rv_runtime_describe(&now, &spec, &err) : rv_runtime_look(&now, &spec, &err);
+	int result;
+
+	spec.launcher = &run->runtime.host.launcher;
+	result = by_digest ? rv_runtime_describe(&now, &spec, &err) : rv_runtime_look(&now, &spec, &err);
 
 	if (result != 0)
 		rv_confine_problem(run->result, "runtime changed: %s", err.message);

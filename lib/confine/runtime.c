@@ -127,7 +127,7 @@ int rv_runtime_look(struct rv_runtime *runtime, const struct rv_runtime_spec *sp
 	return stamp(runtime, err);
 }
 
-static int hash(struct rv_runtime *runtime, struct rv_error *err)
+static int hash(struct rv_runtime *runtime, const struct rv_hash_file *launcher, struct rv_error *err)
 {
 	rv_auto_free struct rv_hash_file **files = NULL;
 	size_t room = runtime->closure.count + 1, count = 0;
@@ -137,7 +137,10 @@ static int hash(struct rv_runtime *runtime, struct rv_error *err)
 	files = calloc(room, sizeof *files);
 	if (files == NULL)
 		return rv_error_nomem(err);
-	files[count++] = &runtime->host.launcher;
+	if (launcher != NULL && rv_hash_is_running(&runtime->host.launcher, launcher))
+		memcpy(runtime->host.launcher.sha256, launcher->sha256, sizeof launcher->sha256);
+	else
+		files[count++] = &runtime->host.launcher;
 	for (size_t i = 0; i < runtime->closure.count; i++)
 		files[count++] = &runtime->closure.files[i];
 	for (size_t i = 0; i < runtime->tree_count; i++) {
@@ -251,7 +254,7 @@ static int digest(struct rv_runtime *runtime, struct rv_error *err)
 
 int rv_runtime_describe(struct rv_runtime *runtime, const struct rv_runtime_spec *spec, struct rv_error *err)
 {
-	if (rv_runtime_look(runtime, spec, err) != 0 || hash(runtime, err) != 0)
+	if (rv_runtime_look(runtime, spec, err) != 0 || hash(runtime, spec->launcher, err) != 0)
 		return -1;
 	return digest(runtime, err);
 }

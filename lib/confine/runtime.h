@@ -26,6 +26,7 @@ struct rv_runtime_spec {
 	size_t tree_count;
 	bool allow_home_trees;
 	const char *root;         /* where the slots are; NULL: not known */
+	const struct rv_hash_file *launcher; /* as this process hashed it before; NULL */
 };
 
 struct rv_runtime {

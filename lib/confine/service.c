@@ -92,7 +92,7 @@ int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *po
 		known = calloc(1, sizeof *known);
 		if (known != NULL) {
 			known->policy = policy;
-			(void)rv_hostprobe_policy(policy, &known->err);
+			(void)rv_hostprobe_rehearse(policy, &known->err);
 			known->next = confine->hosts;
 			confine->hosts = known;
 		}

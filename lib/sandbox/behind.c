@@ -141,14 +141,14 @@ static int try_socket(void)
 	return 0;
 }
 
-static int give_up(struct rv_behind *run)
+int rv_behind_give_up(struct rv_behind *run)
 {
 	const struct rv_boundary *boundary = run->boundary;
 	struct rv_filter_values values = { .self = (uint64_t)getpid(), .exec = RV_BOUNDARY_EXEC };
 	uint64_t limits[RV_LIMITS];
 
 	rv_restrict_choose(&boundary->instance, limits);
-	if (rv_restrict_privileges() != 0)
+	if (!run->dropped && rv_restrict_privileges() != 0)
 		return RV_BOUNDARY_PRIVILEGES;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) /* behind the last change of credentials, which clears it */
 		return RV_BOUNDARY_GUARD;
@@ -163,8 +163,7 @@ static int give_up(struct rv_behind *run)
 	return RV_BOUNDARY_READY;
 }
 
-/* Behind everything: what is measured here is what the program has. */
-static int show(struct rv_behind *run)
+int rv_behind_measure(struct rv_behind *run)
 {
 	const struct rv_boundary *boundary = run->boundary;
 	struct rv_boundary_report *report = &run->report;
@@ -174,6 +173,16 @@ static int show(struct rv_behind *run)
 	report->effects[RV_EFFECT_CANARY] = try_open(boundary->canary, O_RDONLY);
 	report->effects[RV_EFFECT_SOCKET] = try_socket();
 	report->effects[RV_EFFECT_WRITE] = try_open(boundary->write_probe, O_WRONLY | O_CREAT);
+	return 0;
+}
+
+/* What is measured here is what the program has. */
+static int show(struct rv_behind *run)
+{
+	const struct rv_boundary_report *report = &run->report;
+
+	if (rv_behind_measure(run) != 0)
+		return -1;
 	return write(run->record, report, sizeof *report) == (ssize_t)sizeof *report ? 0 : -1;
 }
 
@@ -214,10 +223,10 @@ int rv_behind_program(struct rv_behind *run)
 		return rv_behind_refuse(run, RV_BOUNDARY_CWD);
 	(void)setsid(); /* EPERM: it leads one */
 	(void)umask(022);
-	rv_signals_default();
+	rv_signals_default_of(run->boundary->ignored);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	step = give_up(run);
+	step = rv_behind_give_up(run);
 	if (step != RV_BOUNDARY_READY || show(run) != 0)
 		return rv_behind_refuse(run, step != RV_BOUNDARY_READY ? step : RV_BOUNDARY_LIMITS);
 	return wait_and_exec(run);

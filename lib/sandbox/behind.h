@@ -9,6 +9,7 @@
 struct rv_behind {
 	const struct rv_boundary *boundary;
 	struct rv_boundary_report report;
+	bool dropped;                     /* privileges: by init, for both */
 	int stdio[3], record, go, status; /* lifted */
 	int sources[RV_SOURCES_MAX];      /* O_PATH, while the root is made */
 };
@@ -18,6 +19,15 @@ int rv_behind_refuse(struct rv_behind *run, int step);
 
 /* Where a source is, inside. */
 const char *rv_behind_target(const struct rv_mount *mount, const struct rv_source *source);
+
+/* Init's first part: the sources are opened, the ids taken, the new root is made and entered.  The step that failed. */
+int rv_behind_make_root(struct rv_behind *run);
+
+/* Privileges, limits, Landlock, descriptors, seccomp, for good.  The step that failed. */
+int rv_behind_give_up(struct rv_behind *run);
+
+/* Behind everything: limits and effects, into the report. */
+int rv_behind_measure(struct rv_behind *run);
 
 /* The program's role: give everything up, show it, wait for the host's byte, exec. */
 int rv_behind_program(struct rv_behind *run);

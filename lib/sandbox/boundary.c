@@ -24,6 +24,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/idmap.h"
+#include "lib/base/vfork.h"
 #include "lib/sandbox/behind.h"
 #include "lib/sandbox/mounts.h"
 #include "lib/sandbox/restrict.h"
@@ -207,7 +208,7 @@ static int mount_row(struct rv_behind *run, int root, const struct rv_mount *mou
 	return -1;
 }
 
-static int make_root(struct rv_behind *run)
+int rv_behind_make_root(struct rv_behind *run)
 {
 	const struct rv_policy *policy = run->boundary->instance.policy;
 	int root;
@@ -235,7 +236,6 @@ static int watch_program(struct rv_behind *run, pid_t program)
 	int status = 0;
 	pid_t got;
 
-	(void)rv_restrict_privileges();
 	for (int i = 0; i < 3; i++)
 		(void)close(run->stdio[i]);
 	(void)close(run->record);
@@ -248,9 +248,22 @@ static int watch_program(struct rv_behind *run, pid_t program)
 	return 0;
 }
 
+/* The program's own: it shares init's memory until its exec. */
+struct start {
+	struct rv_behind run;
+};
+
+static int program_main(void *data)
+{
+	struct start *start = data;
+
+	return rv_behind_program(&start->run);
+}
+
 static int run_init(struct rv_behind *run)
 {
-	int step = make_root(run);
+	int step = rv_behind_make_root(run);
+	struct start start;
 	pid_t program;
 
 	if (step != RV_BOUNDARY_READY)
@@ -258,11 +271,13 @@ static int run_init(struct rv_behind *run)
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
 		return rv_behind_refuse(run, RV_BOUNDARY_GUARD);
-	program = (pid_t)syscall(SYS_clone, (unsigned long)SIGCHLD, NULL, NULL, NULL, 0UL); /* fork(3) takes locks of other threads */
+	if (rv_restrict_privileges() != 0) /* once for both, and nothing behind this needs any */
+		return rv_behind_refuse(run, RV_BOUNDARY_PRIVILEGES);
+	run->dropped = true;
+	start.run = *run;
+	program = rv_vfork(0, program_main, &start);
 	if (program < 0)
 		return rv_behind_refuse(run, RV_BOUNDARY_FORK);
-	if (program == 0)
-		_exit(rv_behind_program(run));
 	return watch_program(run, program);
 }
 

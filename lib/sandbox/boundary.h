@@ -88,6 +88,7 @@ struct rv_boundary {
 	int record;              /* pipe, written here */
 	int go;                  /* pipe, read here */
 	int status;              /* pipe, written by init: one int as waitpid(2) gives it; -1 without init */
+	uint64_t ignored;        /* signals that the caller ignores, as rv_signals_ignored() has them */
 };
 
 /* The id maps of the user namespace: setgroups denied, instance.uid mapped to outside_uid (user_namespaces(7)).
@@ -96,6 +97,11 @@ int rv_boundary_map(pid_t child, void *data, struct rv_error *err);
 
 /* The child.  `data` is the struct rv_boundary; the return value is an exit status.  Uses no heap. */
 int rv_boundary_main(void *data);
+
+/* The whole boundary around nothing, in a process of its own that is gone on return: can this host do it, and does it
+ * hold?  The report is what a launch's would be, effects and limits included; its size is 0 where that process was ended
+ * before it came to an end.  Runtime, arguments and descriptors are not used.  -1 with errno: there is no such process. */
+int rv_boundary_rehearse(const struct rv_boundary *boundary, struct rv_boundary_report *report);
 
 /* The ids for a policy and this caller: inside 1000, outside the caller's own; for root 65534, so that nothing
  * inside belongs to root and RLIMIT_NPROC counts.  With no user namespace: the caller's, both. */

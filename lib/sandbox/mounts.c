@@ -100,17 +100,35 @@ int rv_mounts_inside(int root, const char *target)
 	return open_inside(root, target, O_PATH);
 }
 
+/* In one step, where it is there: -1 is no error. */
+static int open_whole_parent(int root, const char *target, char *prefix, const char **name)
+{
+	const char *slash = strrchr(target, '/');
+	size_t len = slash == target ? 1 : (size_t)(slash - target);
+
+	if (slash[1] == '\0')
+		return -1;
+	memcpy(prefix, target, len);
+	prefix[len] = '\0';
+	*name = slash + 1;
+	return open_inside(root, prefix, O_PATH | O_DIRECTORY);
+}
+
 /* The directory that `target` stands in, made where it is missing; *name is its last component. */
 static int open_parent(int root, const char *target, const char **name)
 {
 	char prefix[PATH_MAX];
-	rv_auto_fd int parent = open_inside(root, "/", O_PATH | O_DIRECTORY);
+	rv_auto_fd int parent = -1;
 	const char *at = target;
 
 	if (strlen(target) >= sizeof prefix || target[0] != '/') {
 		errno = EINVAL;
 		return -1;
 	}
+	parent = open_whole_parent(root, target, prefix, name);
+	if (parent >= 0)
+		return rv_steal_fd(&parent);
+	parent = open_inside(root, "/", O_PATH | O_DIRECTORY);
 	for (;;) {
 		const char *slash;
 		int next;
