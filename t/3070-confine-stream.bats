@@ -72,9 +72,9 @@ stream() {
 	rv_need strace
 	# Hashing reads by 256 KiB.
 	strace -f -e trace=read -o trace rv-confine --stream --verify identity --root "$PWD/root" <requests >result 2>stderr
-	identity=$(grep -c ', 262144)' trace)
+	identity=$(grep -c ', 65536)' trace)
 	strace -f -e trace=read -o trace rv-confine --stream --root "$PWD/root" <requests >result 2>stderr
-	[ $((2 * identity)) -lt "$(grep -c ', 262144)' trace)" ]
+	[ $((2 * identity)) -lt "$(grep -c ', 65536)' trace)" ]
 }
 
 @test "--verify identity: a runtime that changes during the stream is seen; its earlier runs are withdrawn, exit 4" {

@@ -18,7 +18,7 @@
 #include "lib/confine/memory.h"
 #include "lib/process/spawn.h"
 
-#define CHUNK 65536
+#define CHUNK 16384 /* on the stack: pages that are touched whether there is output or not */
 
 /* Between two parties: which end is whose. */
 struct channel {

@@ -55,6 +55,7 @@ struct trial {
 	struct rv_launch_plan plan;
 	char directory[PATH_MAX];
 	struct rv_source sources[64];
+	pid_t pid; /* of the rehearsal */
 };
 
 static void add_source(struct trial *trial, const char *name, const char *path, const char *target, const char *link)
@@ -161,7 +162,7 @@ static int rehearse_policy(struct trial *trial, const struct rv_policy *policy, 
 	if (rv_host_find_launcher(&trial->host, err) != 0)
 		return -1;
 	fill(trial, policy, &bounds);
-	if (rv_boundary_rehearse(&trial->plan.boundary, &report) != 0)
+	if (rv_boundary_rehearse(&trial->plan.boundary, &report, &trial->pid) != 0)
 		return not_here(policy, "namespaces", errno, user_remedy, err);
 	if (report.size != sizeof report)
 		return rv_error_set(err, RV_E_HOST, 0, "this host cannot enforce %s: trying it was ended; see "
@@ -170,34 +171,44 @@ static int rehearse_policy(struct trial *trial, const struct rv_policy *policy, 
 }
 
 static int with_trial(int (*try)(struct trial *trial, const struct rv_policy *policy, struct rv_error *err),
-		      const struct rv_policy *policy, struct rv_error *err)
+		      const struct rv_policy *policy, const struct rv_filter_program *filter, pid_t *pid,
+		      struct rv_error *err)
 {
 #if defined __x86_64__
 	struct trial *trial = calloc(1, sizeof *trial);
 	int result;
 
+	*pid = -1;
 	if (trial == NULL)
 		return rv_error_nomem(err);
+	trial->plan.boundary.filter = filter;
+	trial->pid = -1;
 	result = try(trial, policy, err);
 	rv_closure_release(&trial->closure);
 	rv_aliases_release(&trial->aliases);
 	rv_host_release(&trial->host);
+	*pid = trial->pid;
 	free(trial);
 	return result;
 #else
 	(void)try;
+	(void)filter;
+	*pid = -1;
 	return rv_error_set(err, RV_E_HOST, 0, "%s is proven on x86-64 alone", policy->name);
 #endif
 }
 
 int rv_hostprobe_policy(const struct rv_policy *policy, struct rv_error *err)
 {
-	return with_trial(try_policy, policy, err);
+	pid_t none;
+
+	return with_trial(try_policy, policy, NULL, &none, err);
 }
 
-int rv_hostprobe_rehearse(const struct rv_policy *policy, struct rv_error *err)
+int rv_hostprobe_rehearse(const struct rv_policy *policy, const struct rv_filter_program *filter, pid_t *pid,
+			  struct rv_error *err)
 {
-	return with_trial(rehearse_policy, policy, err);
+	return with_trial(rehearse_policy, policy, filter, pid, err);
 }
 
 static void add_line(struct rv_buffer *out, const char *name, bool ok, const char *why, const char *remedy)

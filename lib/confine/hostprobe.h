@@ -7,6 +7,7 @@
 #define RV_CONFINE_HOSTPROBE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "lib/base/buffer.h"
 #include "lib/base/error.h"
@@ -16,8 +17,10 @@
 int rv_hostprobe_policy(const struct rv_policy *policy, struct rv_error *err);
 
 /* The same before a run, which is itself the proof that a program runs behind it: everything but the exec
- * (rv_boundary_rehearse), at a fraction of the cost. */
-int rv_hostprobe_rehearse(const struct rv_policy *policy, struct rv_error *err);
+ * (rv_boundary_rehearse), at a fraction of the cost.  `filter` is the policy's, compiled; *pid is a process
+ * to wait for some time, -1: none. */
+int rv_hostprobe_rehearse(const struct rv_policy *policy, const struct rv_filter_program *filter, pid_t *pid,
+			  struct rv_error *err);
 
 /* A line {"name","ok","why","remedy"} a facility and a profile.  *good: linux/1 holds. */
 int rv_hostprobe_add_json(struct rv_buffer *out, bool *good, struct rv_error *err);

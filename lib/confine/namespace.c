@@ -368,11 +368,9 @@ int rv_namespace_verify(const struct rv_namespace *ns, struct rv_error *err)
 	return result;
 }
 
-int rv_namespace_remove(struct rv_namespace *ns, bool *durable, struct rv_error *err)
+int rv_namespace_unlink(struct rv_namespace *ns, bool *durable, struct rv_error *err)
 {
 	*durable = false;
-	if (rv_namespace_verify(ns, err) != 0)
-		return -1;
 	while (ns->count > 0) {
 		struct rv_ns_entry *entry = &ns->entries[ns->count - 1];
 

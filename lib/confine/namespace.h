@@ -46,8 +46,8 @@ int rv_namespace_fill(struct rv_namespace *ns, const struct rv_snapshot *program
 bool rv_namespace_identify(const struct rv_namespace *ns, const char *name, dev_t *device, ino_t *inode);
 /* -1 names the first difference. */
 int rv_namespace_verify(const struct rv_namespace *ns, struct rv_error *err);
-/* Verify and take away.  *durable: the root was synced afterwards.  On -1 what is left stays. */
-int rv_namespace_remove(struct rv_namespace *ns, bool *durable, struct rv_error *err);
+/* Take away what was verified just now.  *durable: the root was synced afterwards.  On -1 what is left stays. */
+int rv_namespace_unlink(struct rv_namespace *ns, bool *durable, struct rv_error *err);
 void rv_namespace_release(struct rv_namespace *ns); /* the record; nothing on disk */
 
 #endif

@@ -51,14 +51,24 @@ static void quarantine(struct run *run, const char *reason)
 	rv_buffer_add_string(&ns->reason, reason);
 }
 
+static void unlink_verified(struct run *run)
+{
+	struct rv_error err = RV_ERROR_INIT;
+
+	if (rv_namespace_unlink(&run->ns, &run->result->ns.durable, &err) == 0)
+		run->result->ns.state = RV_NS_REMOVED;
+	else
+		quarantine(run, err.message);
+}
+
 static void remove_namespace(struct run *run)
 {
 	struct rv_error err = RV_ERROR_INIT;
 
 	if (run->ns.path[0] == '\0')
 		return;
-	if (rv_namespace_remove(&run->ns, &run->result->ns.durable, &err) == 0)
-		run->result->ns.state = RV_NS_REMOVED;
+	if (rv_namespace_verify(&run->ns, &err) == 0)
+		unlink_verified(run);
 	else
 		quarantine(run, err.message);
 }
@@ -122,7 +132,7 @@ static int check_pins(struct run *run)
 		return refuse_for(run, RV_REASON_ABORTED, "cancelled before anything was done");
 	described = rv_host_find_launcher(&host, &err);
 	rv_host_release(&host);
-	if (described != 0 || rv_confine_check_host(run->confine, run->policy, &err) != 0)
+	if (described != 0 || rv_confine_check_host(run->confine, run->policy, &run->plan.boundary.filter, &err) != 0)
 		return refuse(run, RV_REASON_HOST, &err);
 	if (check_profile(run) != 0)
 		return -1;
@@ -307,7 +317,7 @@ static void check_namespace_again(struct run *run)
 		quarantine(run, err.message);
 		return;
 	}
-	remove_namespace(run);
+	unlink_verified(run);
 }
 
 static void conclude(struct run *run)

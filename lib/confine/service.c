@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
@@ -12,6 +13,8 @@ struct rv_known_host {
 	struct rv_known_host *next;
 	const struct rv_policy *policy;
 	struct rv_error err; /* RV_E_NONE: it can */
+	struct rv_filter_program filter;
+	pid_t rehearsal; /* not yet waited for; -1 */
 };
 
 /* A runtime as it was hashed, and who stands on it. */
@@ -56,6 +59,8 @@ void rv_confine_release(struct rv_confine *confine)
 	while (confine->hosts != NULL) {
 		struct rv_known_host *next = confine->hosts->next;
 
+		if (confine->hosts->rehearsal > 0)
+			(void)waitpid(confine->hosts->rehearsal, NULL, 0);
 		free(confine->hosts);
 		confine->hosts = next;
 	}
@@ -81,7 +86,25 @@ int rv_confine_check_profile(const struct rv_confine *confine, const char *name,
 
 /* ---- the host ---- */
 
-int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *policy, struct rv_error *err)
+/* Once for each policy: what it compiles to, and whether it can be had here. */
+static struct rv_known_host *learn(const struct rv_policy *policy, struct rv_known_host *next)
+{
+	struct rv_known_host *known = calloc(1, sizeof *known);
+
+	if (known == NULL)
+		return NULL;
+	known->policy = policy;
+	known->rehearsal = -1;
+	known->next = next;
+	if (rv_boundary_compile(policy, &known->filter) != 0)
+		(void)rv_error_set(&known->err, RV_E_HOST, errno, "the filter of %s", policy->name);
+	else
+		(void)rv_hostprobe_rehearse(policy, &known->filter, &known->rehearsal, &known->err);
+	return known;
+}
+
+int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *policy, const struct rv_filter_program **filter,
+			  struct rv_error *err)
 {
 	struct rv_known_host *known;
 
@@ -89,14 +112,11 @@ int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *po
 	for (known = confine->hosts; known != NULL && known->policy != policy; known = known->next)
 		;
 	if (known == NULL) {
-		known = calloc(1, sizeof *known);
-		if (known != NULL) {
-			known->policy = policy;
-			(void)rv_hostprobe_rehearse(policy, &known->err);
-			known->next = confine->hosts;
+		known = learn(policy, confine->hosts);
+		if (known != NULL)
 			confine->hosts = known;
-		}
 	}
+	*filter = known != NULL ? &known->filter : NULL;
 	if (known == NULL)
 		(void)rv_error_nomem(err);
 	else if (known->err.code != RV_E_NONE)

@@ -141,10 +141,29 @@ static int try_socket(void)
 	return 0;
 }
 
+int rv_boundary_compile(const struct rv_policy *policy, struct rv_filter_program *program)
+{
+	program->values = (struct rv_filter_values){ .self = RV_BOUNDARY_PROGRAM, .exec = RV_BOUNDARY_EXEC };
+	program->len = policy->filter != NULL ? rv_filter_compile(policy->filter, &program->values, program->code) : 0;
+	return program->len < 0 ? -1 : 0;
+}
+
+static int load_filter(const struct rv_behind *run)
+{
+	const struct rv_filter *filter = run->boundary->instance.policy->filter;
+	const struct rv_filter_program *program = run->boundary->filter;
+	struct rv_filter_values values = { .self = (uint64_t)getpid(), .exec = RV_BOUNDARY_EXEC };
+
+	if (filter == NULL)
+		return 0;
+	if (program != NULL && (run->rehearsed || program->values.self == values.self))
+		return rv_filter_load_program(program->code, program->len);
+	return rv_filter_load(filter, &values);
+}
+
 int rv_behind_give_up(struct rv_behind *run)
 {
 	const struct rv_boundary *boundary = run->boundary;
-	struct rv_filter_values values = { .self = (uint64_t)getpid(), .exec = RV_BOUNDARY_EXEC };
 	uint64_t limits[RV_LIMITS];
 
 	rv_restrict_choose(&boundary->instance, limits);
@@ -158,7 +177,7 @@ int rv_behind_give_up(struct rv_behind *run)
 		return RV_BOUNDARY_LANDLOCK;
 	if (syscall(SYS_close_range, RV_BOUNDARY_RECORD + 1U, UINT_MAX, CLOSE_RANGE_CLOEXEC) != 0)
 		return RV_BOUNDARY_DESCRIPTORS;
-	if (boundary->instance.policy->filter != NULL && rv_filter_load(boundary->instance.policy->filter, &values) != 0)
+	if (load_filter(run) != 0)
 		return RV_BOUNDARY_SECCOMP;
 	return RV_BOUNDARY_READY;
 }

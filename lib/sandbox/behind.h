@@ -9,6 +9,7 @@
 struct rv_behind {
 	const struct rv_boundary *boundary;
 	struct rv_boundary_report report;
+	bool rehearsed;                   /* there is no program: no call of it needs to be allowed */
 	bool dropped;                     /* privileges: by init, for both */
 	int stdio[3], record, go, status; /* lifted */
 	int sources[RV_SOURCES_MAX];      /* O_PATH, while the root is made */

@@ -24,7 +24,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/idmap.h"
-#include "lib/base/vfork.h"
+#include "lib/sandbox/vfork.h"
 #include "lib/sandbox/behind.h"
 #include "lib/sandbox/mounts.h"
 #include "lib/sandbox/restrict.h"
@@ -225,7 +225,7 @@ int rv_behind_make_root(struct rv_behind *run)
 			return RV_BOUNDARY_MOUNT;
 	}
 	if ((policy->hostname != NULL && sethostname(policy->hostname, strlen(policy->hostname)) != 0) ||
-	    rv_mounts_enter(root) != 0)
+	    (run->rehearsed ? rv_mounts_pivot(root) : rv_mounts_enter(root)) != 0)
 		return RV_BOUNDARY_PIVOT;
 	return RV_BOUNDARY_READY;
 }

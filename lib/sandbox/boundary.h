@@ -81,6 +81,9 @@ struct rv_boundary {
 	const char *cwd;         /* inside */
 	const char *canary;      /* the host's path of a file that must not be readable inside */
 	const char *write_probe; /* a path inside at which nothing may be made, "/home/probe" */
+	/* The policy's filter, compiled by the host for the process that the program will be; NULL, or for another one:
+	 * compiled where it is loaded. */
+	const struct rv_filter_program *filter;
 	const char *admitted;    /* the record, written before the exec; NULL: the runtime itself writes it */
 	/* descriptors for the child, each CLOEXEC; it closes all others that it inherits first, so that the end of
 	 * the host is seen as an end of file */
@@ -98,10 +101,16 @@ int rv_boundary_map(pid_t child, void *data, struct rv_error *err);
 /* The child.  `data` is the struct rv_boundary; the return value is an exit status.  Uses no heap. */
 int rv_boundary_main(void *data);
 
-/* The whole boundary around nothing, in a process of its own that is gone on return: can this host do it, and does it
- * hold?  The report is what a launch's would be, effects and limits included; its size is 0 where that process was ended
- * before it came to an end.  Runtime, arguments and descriptors are not used.  -1 with errno: there is no such process. */
-int rv_boundary_rehearse(const struct rv_boundary *boundary, struct rv_boundary_report *report);
+/* The boundary around nothing, in a process of its own: can this host do it, and does it hold?  The report is what a
+ * launch's would be, effects and limits included; its size is 0 where that process was ended before it came to an end.
+ * Runtime, arguments and descriptors are not used.  The process has done all it ever does on return, but the kernel may
+ * still be taking its mounts apart: *pid is the caller's to wait for.  -1 with errno: there is none. */
+int rv_boundary_rehearse(const struct rv_boundary *boundary, struct rv_boundary_report *report, pid_t *pid);
+
+#define RV_BOUNDARY_PROGRAM 2 /* the program's own number behind an init */
+
+/* Compile it for that; -1 with errno. */
+int rv_boundary_compile(const struct rv_policy *policy, struct rv_filter_program *program);
 
 /* The ids for a policy and this caller: inside 1000, outside the caller's own; for root 65534, so that nothing
  * inside belongs to root and RLIMIT_NPROC counts.  With no user namespace: the caller's, both. */

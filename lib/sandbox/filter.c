@@ -239,13 +239,18 @@ int rv_filter_compile(const struct rv_filter *filter, const struct rv_filter_val
 	return (int)out.len;
 }
 
+int rv_filter_load_program(const struct sock_filter *code, int len)
+{
+	/* the kernel does not write to it */
+	struct sock_fprog program = { .len = (unsigned short)len, .filter = (struct sock_filter *)(uintptr_t)code };
+
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0U, &program);
+}
+
 int rv_filter_load(const struct rv_filter *filter, const struct rv_filter_values *values)
 {
 	struct sock_filter code[RV_FILTER_MAX];
 	int len = rv_filter_compile(filter, values, code);
-	struct sock_fprog program = { .len = (unsigned short)len, .filter = code };
 
-	if (len < 0)
-		return -1;
-	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0U, &program);
+	return len < 0 ? -1 : rv_filter_load_program(code, len);
 }

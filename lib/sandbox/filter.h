@@ -64,6 +64,16 @@ struct rv_filter_values {
 int rv_filter_compile(const struct rv_filter *filter, const struct rv_filter_values *values,
 		      struct sock_filter *code);
 
+/* Compiled once, for a process whose number is known before it is there: the second of a PID namespace. */
+struct rv_filter_program {
+	struct rv_filter_values values;
+	int len;
+	struct sock_filter code[RV_FILTER_MAX];
+};
+
+/* Load what was compiled; as below. */
+int rv_filter_load_program(const struct sock_filter *code, int len);
+
 /* Compile and load for the calling thread; needs no_new_privs.  -1 with errno. */
 int rv_filter_load(const struct rv_filter *filter, const struct rv_filter_values *values);
 

@@ -228,14 +228,19 @@ int rv_mounts_root(const char *data)
 	return rv_steal_fd(&root);
 }
 
-int rv_mounts_enter(int root)
+int rv_mounts_pivot(int root)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
 
 	if (mount_setattr(root, "", AT_EMPTY_PATH, &attr, sizeof attr) != 0 || fchdir(root) != 0)
 		return -1;
+	return (int)syscall(SYS_pivot_root, ".", ".");
+}
+
+int rv_mounts_enter(int root)
+{
 	/* the old root lands on top of the new one, and is the first to go: pivot_root(2) */
-	if (syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0)
+	if (rv_mounts_pivot(root) != 0 || umount2(".", MNT_DETACH) != 0)
 		return -1;
 	return chdir("/");
 }

@@ -39,7 +39,9 @@ int rv_mounts_private(void);
 /* A new root (a tmpfs, attached over "/"): its descriptor. */
 int rv_mounts_root(const char *data);
 
-/* Make it read-only, pivot into it, let the old root go; the working directory is "/" of the new one. */
+/* Make it read-only and pivot into it; the old root is still on top. */
+int rv_mounts_pivot(int root);
+/* The same, let the old root go; the working directory is "/" of the new one. */
 int rv_mounts_enter(int root);
 
 #endif

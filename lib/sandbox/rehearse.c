@@ -5,12 +5,13 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/idmap.h"
-#include "lib/base/vfork.h"
+#include "lib/sandbox/vfork.h"
 #include "lib/sandbox/behind.h"
 
 struct rehearsal {
@@ -64,23 +65,26 @@ static int rehearse(void *data)
 	return 0;
 }
 
-int rv_boundary_rehearse(const struct rv_boundary *boundary, struct rv_boundary_report *report)
+int rv_boundary_rehearse(const struct rv_boundary *boundary, struct rv_boundary_report *report, pid_t *pid)
 {
 	struct rehearsal *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	pid_t pid, gone;
+	int errnum;
 
+	*pid = -1;
 	if (shared == MAP_FAILED)
 		return -1;
-	*shared = (struct rehearsal){ .behind = { .boundary = boundary }, .uid = geteuid(), .gid = getegid() };
+	*shared = (struct rehearsal){ .behind = { .boundary = boundary, .rehearsed = true }, .uid = geteuid(), .gid = getegid() };
 	shared->behind.report.detail = -1;
 	shared->behind.report.landlock_abi = boundary->instance.landlock_abi;
-	pid = rv_vfork(boundary->instance.policy->namespaces, rehearse, shared);
-	if (pid > 0) {
-		do
-			gone = waitpid(pid, NULL, 0);
-		while (gone < 0 && errno == EINTR);
+	*pid = rv_vfork(boundary->instance.policy->namespaces, rehearse, shared);
+	errnum = errno;
+	if (*pid > 0 && shared->behind.report.size == 0) { /* a sanitizer's build does not wait; or it was ended */
+		siginfo_t info;
+
+		(void)waitid(P_PID, (id_t)*pid, &info, WEXITED | WNOWAIT);
 	}
 	*report = shared->behind.report;
 	(void)munmap(shared, sizeof *shared);
-	return pid > 0 ? 0 : -1;
+	errno = errnum;
+	return *pid > 0 ? 0 : -1;
 }

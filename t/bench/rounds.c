@@ -1,12 +1,13 @@
 /*
- * rounds ROUNDS BATCH COMMAND STREAM...: in turn, ROUNDS times each, BATCH runs of COMMAND (posix_spawn and
+ * rounds [-l FILE] ROUNDS BATCH COMMAND STREAM...: in turn, ROUNDS times each, BATCH runs of COMMAND (posix_spawn and
  * wait, output to /dev/null) and BATCH dispatches of every STREAM, a program that reads requests and
  * answers each with a line and is started once.  For each STREAM print the median of a dispatch and of a
  * bare run in milliseconds, and the median of their ratios, round by round: a drift of the machine's speed
  * touches both.  The first round warms up and does not count.
  *
  * The fourth figure is the ratio of processor time, of everything that was started: what a busy machine
- * blurs least.  The runs are handed over BATCH at a time, as a pipeline does.
+ * blurs least.  The runs are handed over BATCH at a time, as a pipeline does.  With -l each request is the one line of
+ * FILE; else it is one of rv-exec's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -81,7 +82,7 @@ static size_t count_lines(const char *text, size_t len)
 }
 
 /* The requests fit into the pipe, or the program reads while we write: nothing is in the way of either. */
-static double dispatch(const struct stream *stream, long long batch)
+static double dispatch(const struct stream *stream, long long batch, const char *line)
 {
 	static long long number;
 	static char text[65536];
@@ -90,10 +91,15 @@ static double dispatch(const struct stream *stream, long long batch)
 
 	for (long long i = 0; i < batch; i++) {
 		number++;
-		len += (size_t)snprintf(text + len, sizeof text - len,
+		if (line != NULL)
+			len += (size_t)snprintf(text + len, sizeof text - len, "%s", line);
+		else
+			len += (size_t)snprintf(text + len, sizeof text - len,
 					"{\"tool\":\"t\",\"args\":{\"n\":%lld},\"ctx\":{\"runId\":\"r\",\"idempotencyKey\":\"k%lld\"}}\n",
 					number, number);
 	}
+	if (len >= sizeof text)
+		die("the requests of a batch", E2BIG);
 	began = rv_clock_mono_us();
 	if (write(stream->in, text, len) != (ssize_t)len)
 		die("write", errno);
@@ -160,6 +166,17 @@ static void report(struct stream *streams, size_t count, const double *bare, dou
 	free(ratios);
 }
 
+static const char *read_line(const char *path)
+{
+	static char line[8192];
+	FILE *file = fopen(path, "r");
+
+	if (file == NULL || fgets(line, sizeof line, file) == NULL)
+		die(path, errno);
+	(void)fclose(file);
+	return line;
+}
+
 int main(int argc, char **argv)
 {
 	struct rv_error err = RV_ERROR_INIT;
@@ -172,7 +189,13 @@ int main(int argc, char **argv)
 	size_t length;
 	double *floor;
 	double bare_cpu = 0;
+	const char *line = NULL;
 
+	if (argc > 2 && strcmp(argv[1], "-l") == 0) {
+		line = read_line(argv[2]);
+		argv += 2;
+		count -= 2;
+	}
 	if (count == 0 || count > STREAMS_MAX || rv_text_integer(argv[1], 1, 10000, &rounds, &err) != 0 ||
 	    rv_text_integer(argv[2], 1, 500, &batch, &err) != 0 || rv_text_split(argv[3], &bare, &length, &err) != 0 || length == 0) {
 		fprintf(stderr, "usage: rounds ROUNDS BATCH COMMAND STREAM...\n");
@@ -191,7 +214,7 @@ int main(int argc, char **argv)
 
 		floor[at] = spawn(bare, batch);
 		for (size_t i = 0; i < count; i++)
-			streams[i].took[at] = dispatch(&streams[i], batch);
+			streams[i].took[at] = dispatch(&streams[i], batch, line);
 	}
 	for (size_t i = 0; i < count; i++) {
 		double before = cpu_ms();

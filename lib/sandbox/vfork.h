@@ -2,8 +2,8 @@
  * A child that shares the caller's memory, while the calling thread sleeps until the child has exec'ed or ended: no
  * page table is copied, which is most of what a fork costs.
  */
-#ifndef RV_BASE_VFORK_H
-#define RV_BASE_VFORK_H
+#ifndef RV_SANDBOX_VFORK_H
+#define RV_SANDBOX_VFORK_H
 
 #include <stdint.h>
 #include <sys/types.h>

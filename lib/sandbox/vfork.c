@@ -1,4 +1,4 @@
-#include "lib/base/vfork.h"
+#include "lib/sandbox/vfork.h"
 
 #include <errno.h>
 #include <sched.h>
