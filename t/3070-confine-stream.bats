@@ -70,7 +70,7 @@ stream() {
 	stream --verify identity <requests
 	holds 'all(q["attributable"] and q["identities"]["runtime"]["verified"] == "identity" for q in results) and len(results) == 3'
 	rv_need strace
-	# Hashing reads by 256 KiB.
+	# Hashing reads by 64 KiB.
 	strace -f -e trace=read -o trace rv-confine --stream --verify identity --root "$PWD/root" <requests >result 2>stderr
 	identity=$(grep -c ', 65536)' trace)
 	strace -f -e trace=read -o trace rv-confine --stream --root "$PWD/root" <requests >result 2>stderr
