@@ -25,7 +25,7 @@ struct options {
 #define AT(member) offsetof(struct options, member)
 
 static const struct rv_option options[] = {
-	{ "suite", 0, RV_OPT_CHOICE, AT(suite), RV_UNSEEN, NULL, "the checks of one suite (all)", 0, 0, "executor|ledger|key|all" },
+	{ "suite", 0, RV_OPT_CHOICE, AT(suite), RV_UNSEEN, NULL, "the checks of one suite (all)", 0, 0, "executor|ledger|key|confine|all" },
 	{ "format", 0, RV_OPT_CHOICE, AT(format), RV_UNSEEN, NULL, "how results are written (pretty)", 0, 0, "pretty|tap|junit|jsonl" },
 	{ "report", 0, RV_OPT_STRING, AT(plan.report), RV_UNSEEN, "FILE", "write them also to FILE: .tap, .xml (JUnit) or .jsonl", 0, 0, NULL },
 	{ "only", 0, RV_OPT_LIST, AT(only), RV_UNSEEN, "GLOB", "only checks whose id matches; repeatable", 0, 0, NULL },
@@ -43,7 +43,7 @@ static const struct rv_option options[] = {
 
 static const char *const usage[] = {
 	"[options] [-- ADAPTER [ARG...]]",
-	"--list [--suite executor|ledger|key|all] [--only GLOB]... [--skip GLOB]...",
+	"--list [--suite executor|ledger|key|confine|all] [--only GLOB]... [--skip GLOB]...",
 	"--check-receipt FILE",
 	"--adapter [-- QUESTION [ARG...]]",
 	NULL,
@@ -144,8 +144,8 @@ static int run(const struct rv_session_plan *plan)
 
 int main(int argc, char **argv)
 {
-	struct options values = { .suite = 3, .jobs = 4, .plan = { .timeout_ms = 30000 } };
-	static const char *const suites[] = { "executor", "ledger", "key", NULL };
+	struct options values = { .suite = 4, .jobs = 4, .plan = { .timeout_ms = 30000 } };
+	static const char *const suites[] = { "executor", "ledger", "key", "confine", NULL };
 	int operand;
 	int status;
 

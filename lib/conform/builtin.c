@@ -374,6 +374,7 @@ int rv_builtin_answer(char *const *words, struct rv_buffer *out, struct rv_error
 	static const char *const canonical[] = { "rv-key", "--canonical", NULL };
 	static const char *const scan[] = { "rv-ledger-scan", "--format", "report", NULL };
 	static const char *const repair[] = { "rv-ledger-repair", NULL };
+	static const char *const confine[] = { "rv-confine", NULL };
 
 	if (words[0] == NULL)
 		return answer_request(err);
@@ -387,6 +388,8 @@ int rv_builtin_answer(char *const *words, struct rv_buffer *out, struct rv_error
 		return pass_on(scan, words + 1, err);
 	else if (strcmp(words[0], "--repair") == 0)
 		return pass_on(repair, words + 1, err);
+	else if (strcmp(words[0], "--confine") == 0)
+		return pass_on(confine, words + 1, err);
 	else
 		return rv_error_set(err, RV_E_USAGE, 0, "the adapter has no %s", words[0]);
 	return rv_buffer_check(out, err);

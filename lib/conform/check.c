@@ -10,6 +10,7 @@ const char *rv_capability_name(size_t index)
 {
 	static const char *const names[RV_CAPABILITIES] = {
 		"ledger", "two-phase", "credentials", "contain", "abort", "key", "keys", "canonical", "scan", "repair",
+		"confine",
 	};
 
 	return index < RV_CAPABILITIES ? names[index] : NULL;
@@ -25,10 +26,15 @@ static const struct rv_check *const ledger_tables[] = { rv_checks_scan, rv_check
 
 static const struct rv_check *const key_tables[] = { rv_checks_key, rv_checks_canonical, NULL };
 
+static const struct rv_check *const confine_tables[] = {
+	rv_checks_confine, rv_checks_confine_faults, rv_checks_confine_forms, NULL,
+};
+
 const struct rv_suite rv_suites[] = {
 	{ "executor", "a tool is run out of process, bounded and accounted for", executor_tables },
 	{ "ledger", "rows are never lost, glued or forged by a crash", ledger_tables },
 	{ "key", "keys and canonical JSON, byte for byte", key_tables },
+	{ "confine", "one program behind a boundary, and what was observed", confine_tables },
 	{ NULL, NULL, NULL },
 };
 

@@ -25,10 +25,11 @@ enum rv_capability {
 	RV_CAN_KEYS = 1 << 6,        /* ADAPTER --keys */
 	RV_CAN_CANONICAL = 1 << 7,   /* ADAPTER --canonical */
 	RV_CAN_SCAN = 1 << 8,        /* ADAPTER --scan */
-	RV_CAN_REPAIR = 1 << 9       /* ADAPTER --repair */
+	RV_CAN_REPAIR = 1 << 9,      /* ADAPTER --repair */
+	RV_CAN_CONFINE = 1 << 10     /* ADAPTER --confine */
 };
 
-#define RV_CAPABILITIES 10
+#define RV_CAPABILITIES 11
 
 /* "ledger", "two-phase", ...; `index` counts the bits from the lowest. */
 const char *rv_capability_name(size_t index);

@@ -28,4 +28,9 @@ extern const struct rv_check rv_checks_append[];
 extern const struct rv_check rv_checks_key[];
 extern const struct rv_check rv_checks_canonical[];
 
+/* confine */
+extern const struct rv_check rv_checks_confine[];
+extern const struct rv_check rv_checks_confine_faults[];
+extern const struct rv_check rv_checks_confine_forms[];
+
 #endif

@@ -1371,6 +1371,457 @@ class environment_in_the_reply(Careful):
         return {**super().reply(), "environment": self.seen}
 
 
+# ---- rv-confine, and what it is asked ----
+
+class Confine(Questions):
+    """A run of rv-confine: its words before, its result behind."""
+    asks = ("--confine",)
+    runs = True  # only what is one run; else every form
+
+    def answer(self, words):
+        self.words = words[1:]
+        if self.runs and "--program" not in words:
+            super(Questions, self).question(words)
+        words = [words[0], *self.asked(self.words)]
+        done = subprocess.run(self.adapter() + words, stdin=sys.stdin if self.runs or "--stream" in words else subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, check=False)
+        self.status = done.returncode
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        lines = self.told(lines)
+        self.tell(b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines), self.status)
+
+    def asked(self, words):
+        return words
+
+    def told(self, lines):
+        if lines:
+            self.result(lines[0])
+        return lines
+
+    def result(self, result):
+        """Changed in place."""
+
+    def given(self, option):
+        return self.words[self.words.index(option) + 1] if option in self.words else None
+
+    def hook(self):
+        """The fault that the check injects, as text."""
+        path = os.path.join(os.path.dirname(self.given("--root") or "/"), "hook")
+        if "--on-event" not in self.words:
+            return ""
+        with open(path) as file:
+            return file.read()
+
+    def without(self, words, option):
+        at = words.index(option)
+        return words[:at] + words[at + 2:]
+
+    def instead(self, words, option, value):
+        at = words.index(option)
+        return words[:at + 1] + [value] + words[at + 2:]
+
+    def ran(self, result, out=b"ran\n"):
+        """As if the program had run to its end."""
+        result.clear()
+        result.update(status="observed", attributable=True, problems=[], identities={}, namespace={"state": "removed", "durable": True},
+                      process={"admission": "admitted", "exit": {"code": 0, "signal": None}, "stdoutBase64": base64.b64encode(out).decode(),
+                               "stopped": None, "killSent": False, "pipesClosed": True})
+        self.status = 0
+
+    def said(self, result, text):
+        """The program had said this, too."""
+        process = result["process"]
+        process["stdoutBase64"] = base64.b64encode(text + base64.b64decode(process["stdoutBase64"])).decode()
+
+    def script(self):
+        with open(os.path.join(self.given("--program"), "main.sh")) as file:
+            return file.read()
+
+
+@fault("confine.run")
+class confine_loses_stderr(Confine):
+    """What the program said on its standard error is gone, where it exits with 0 and was not stopped."""
+    def result(self, result):
+        if "echo problem" in self.script():
+            result["process"]["stderrBase64"] = ""
+
+
+@fault("confine.profile")
+class confine_one_profile(Confine):
+    """The default profile, whatever is asked for."""
+    def asked(self, words):
+        return self.without(words, "--profile") if "--profile" in words else words
+
+
+@fault("confine.failure")
+class confine_judges(Confine):
+    """A program that fails is not attributable."""
+    def result(self, result):
+        if result.get("process", {}).get("exit", {}).get("code") == 3:
+            result["attributable"] = False
+            result["problems"] = ["the program failed"]
+            self.status = 1
+
+
+@fault("confine.authority")
+class confine_believes_the_program(Confine):
+    """Control text in the output, and exit 125, are a refusal."""
+    def result(self, result):
+        process = result.get("process", {})
+        if process.get("admission") == "admitted" and process["exit"]["code"] == 125:
+            process["admission"] = "refused"
+
+
+@fault("confine.limits")
+class confine_echoes_limits(Confine):
+    """The limits of the request are reported and not set."""
+    def asked(self, words):
+        return self.without(words, "--max-descriptors") if "--max-descriptors" in words else words
+
+    def result(self, result):
+        if "--max-descriptors" in self.words:
+            limit = int(self.given("--max-descriptors"))
+            result["process"]["limits"]["descriptors"] = {"soft": limit, "hard": limit}
+
+
+@fault("confine.timeout")
+class confine_hides_the_deadline(Confine):
+    """A deadline looks like a death by itself."""
+    def result(self, result):
+        if result.get("process", {}).get("stopped") == "timeout":
+            result["process"]["stopped"] = None
+
+
+@fault("confine.output")
+class confine_off_by_one(Confine):
+    """One byte less than the bound is kept."""
+    def asked(self, words):
+        if "--max-output" in words and self.given("--max-output") == "10":
+            return self.instead(words, "--max-output", "9")
+        return words
+
+
+@fault("confine.flood")
+class confine_keeps_the_flood(Confine):
+    """Twice the bound is kept."""
+    def asked(self, words):
+        if "--max-output" in words and self.given("--max-output") == "1000":
+            return self.instead(words, "--max-output", "2000")
+        return words
+
+
+@fault("confine.memory")
+class confine_without_memory_limit(Confine):
+    """The bound of memory is passed over; the deadline comes sooner."""
+    def asked(self, words):
+        return self.instead(self.without(words, "--max-memory"), "--timeout", "2s") if "--max-memory" in words else words
+
+
+@fault("confine.isolation")
+class confine_leaks_the_environment(Confine):
+    """A variable of the caller's is seen."""
+    def result(self, result):
+        if "SHELL-none" in self.script():
+            out = base64.b64decode(result["process"]["stdoutBase64"])
+            result["process"]["stdoutBase64"] = base64.b64encode(out.replace(b" none none ", b" /bin/bash none ")).decode()
+
+
+@fault("confine.descriptors")
+class confine_leaks_a_descriptor(Confine):
+    """Descriptor 7 is open, too."""
+    def result(self, result):
+        if 'open $n' in self.script():
+            out = base64.b64decode(result["process"]["stdoutBase64"])
+            result["process"]["stdoutBase64"] = base64.b64encode(out + b"open 7\n").decode()
+
+
+@fault("confine.writes")
+class confine_writable_tmp(Confine):
+    """/tmp takes a write."""
+    def result(self, result):
+        if "wrote" in self.script():
+            self.said(result, b"wrote /tmp/x\n")
+
+
+@fault("confine.reads")
+class confine_readable_host(Confine):
+    """A file of the host can be read."""
+    def result(self, result):
+        if "/etc/passwd" in self.script():
+            self.said(result, b"read /etc/passwd\n")
+
+
+@fault("confine.signals")
+class confine_signals(Confine):
+    """Another process can be asked for by a signal."""
+    def result(self, result):
+        if "signalled" in self.script():
+            self.said(result, b"signalled\n")
+
+
+@fault("confine.fork")
+class confine_forks(Confine):
+    """A child runs."""
+    def result(self, result):
+        if "forked" in self.script():
+            self.said(result, b"forked\n")
+
+
+@fault("confine.exec")
+class confine_execs(Confine):
+    """Another program runs."""
+    def result(self, result):
+        if "echo again" in self.script():
+            self.said(result, b"again\n")
+
+
+@fault("confine.root")
+class confine_any_root(Confine):
+    """A root that others can enter is made private, and taken."""
+    def asked(self, words):
+        os.chmod(self.given("--root"), 0o700)
+        return words
+
+
+@fault("confine.retained")
+class confine_reclaims(Confine):
+    """What is foreign in the root is taken away."""
+    def asked(self, words):
+        foreign = os.path.join(self.given("--root"), "foreign")
+        if os.path.exists(foreign):
+            os.unlink(foreign)
+        return words
+
+
+@fault("confine.runtime")
+class confine_runs_scripts(Confine):
+    """A script as a runtime is run by its interpreter."""
+    def asked(self, words):
+        return self.instead(words, "--runtime", "/bin/sh") if open(self.given("--runtime"), "rb").read(2) == b"#!" else words
+
+
+@fault("confine.receipt")
+class confine_without_receipt(Confine):
+    """A receipt is read and not heeded."""
+    def asked(self, words):
+        return self.without(words, "--receipt") if "--receipt" in words else words
+
+
+@fault("confine.claim")
+class confine_shares_a_slot(Confine):
+    """A slot that is taken is used all the same."""
+    def result(self, result):
+        if "slot is taken" in result.get("message", ""):
+            self.ran(result)
+
+
+@fault("confine.integrity")
+class confine_runs_what_is_there(Confine):
+    """A slot with other content is run."""
+    def result(self, result):
+        if result.get("reason") == "snapshot-mismatch" and "echo bad" in self.hook():
+            self.ran(result, b"bad\n")
+
+
+@fault("confine.links")
+class confine_counts_no_links(Confine):
+    """A second link is not looked for."""
+    def result(self, result):
+        if result.get("reason") == "snapshot-mismatch" and "ln $namespace/program" in self.hook():
+            self.ran(result)
+
+
+@fault("confine.aborted")
+class confine_deaf_before_the_launch(Confine):
+    """A cancellation before the launch is a failed set-up."""
+    def result(self, result):
+        if result.get("reason") == "aborted":
+            result["reason"] = "setup-failed"
+
+
+@fault("confine.gate")
+class confine_lets_go_blindly(Confine):
+    """The go byte is sent whether it was cancelled or not."""
+    def result(self, result):
+        if result.get("process", {}).get("admission") == "absent":
+            self.ran(result)
+
+
+@fault("confine.cancelled")
+class confine_cancel_is_a_crash(Confine):
+    """A cancelled program looks like one that crashed."""
+    def result(self, result):
+        process = result.get("process", {})
+        if process.get("stopped") == "cancelled" and process.get("admission") == "admitted":
+            process["stopped"] = None
+
+
+@fault("confine.swapped")
+class confine_executes_the_path(Confine):
+    """What is at the runtime's path is executed."""
+    def result(self, result):
+        if result.get("process", {}).get("admission") == "refused":
+            self.ran(result)
+
+
+@fault("confine.runtime-changed")
+class confine_looks_at_the_runtime_once(Confine):
+    """The runtime is not verified again."""
+    def result(self, result):
+        if "runtime changed" in "".join(result.get("problems", [])) and result["process"]["admission"] == "admitted" and "--stream" not in self.words:
+            result.update(attributable=True, problems=[])
+            self.status = 0
+
+
+@fault("confine.slot-changed")
+class confine_looks_at_the_slot_once(Confine):
+    """The slot is not verified again."""
+    def result(self, result):
+        if "namespace changed" in "".join(result.get("problems", [])) and "touch" in self.hook():
+            result.update(attributable=True, problems=[])
+            self.status = 0
+
+
+@fault("confine.cleanup")
+class confine_removes_recursively(Confine):
+    """A slot is removed with all that is in it, and a file beside the root with it."""
+    def result(self, result):
+        if "home/link" in self.hook():
+            target = os.path.join(os.path.dirname(self.given("--root")), "file")
+            if os.path.exists(target):
+                os.unlink(target)
+
+
+@fault("confine.killed")
+class confine_claims_the_kill(Confine):
+    """A kill is claimed that was not sent."""
+    def result(self, result):
+        process = result.get("process", {})
+        if process.get("stopped") is None and (process.get("exit") or {}).get("signal") == "SIGKILL":
+            process["killSent"] = True
+
+
+@fault("confine.alone")
+class confine_outlived(Confine):
+    """Something of the run goes on when rv-confine is killed."""
+    def asked(self, words):
+        if "kill -KILL $PPID" in self.hook():
+            subprocess.Popen(["/bin/sh", "-c", "sleep 15; :", words[-1]], start_new_session=True,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return words
+
+
+@fault("confine.unresolved")
+class confine_resolves_all(Confine):
+    """Pipes that stay open are passed over."""
+    def result(self, result):
+        if result.get("status") == "unresolved":
+            result.update(status="observed", attributable=True, problems=[])
+            self.status = 0
+
+
+@fault("confine.unsupported")
+class confine_falls_back(Confine):
+    """Where the host cannot, the program runs without a boundary."""
+    def result(self, result):
+        if result.get("reason") == "unsupported-host":
+            self.ran(result)
+
+
+@fault("confine.probe")
+class confine_probe_is_sad(Confine):
+    """The probe says that the host cannot."""
+    runs = False
+
+    def told(self, lines):
+        if "--probe" in self.words:
+            self.status = 5
+        return lines
+
+
+@fault("confine.invalid")
+class confine_begins_before_it_looks(Confine):
+    """A slot is made before the request is looked at."""
+    def asked(self, words):
+        if words[-1] == "nowhere.sh" or "nowhere.sh" in words:
+            os.mkdir(os.path.join(self.given("--root"), "slot-0"), 0o700)
+        return words
+
+
+@fault("confine.pins")
+class confine_unpinned(Confine):
+    """Pins are not taken."""
+    def result(self, result):
+        if "--pins" in self.words and result.get("status") == "observed":
+            result["identities"]["pinned"] = False
+
+
+@fault("confine.runtime-pin")
+class confine_any_runtime(Confine):
+    """The runtime's pin is not compared."""
+    def result(self, result):
+        if "--pins" in self.words and result.get("reason") == "runtime-mismatch":
+            self.ran(result)
+
+
+@fault("confine.profile-pin")
+class confine_any_profile(Confine):
+    """The profile's pin is not compared."""
+    def result(self, result):
+        if result.get("reason") == "profile-mismatch" and "--pins" in self.words:
+            self.ran(result)
+
+
+@fault("confine.snapshot-pin")
+class confine_pins_late(Confine):
+    """A digest that does not match its own files is a mismatch, and no invalid request."""
+    def told(self, lines):
+        if "--pins" in self.words and self.status == 2:
+            self.status = 3
+            return [{"status": "not-started", "reason": "snapshot-mismatch", "message": "", "namespace": None}]
+        return super().told(lines)
+
+
+@fault("confine.snapshot")
+class confine_counts_modes(Confine):
+    """A mode is a part of a snapshot's digest."""
+    runs = False
+
+    def told(self, lines):
+        path = os.path.join(self.given("--snapshot") or "/", "data")
+        if os.path.exists(path) and os.stat(path).st_mode & 0o777 == 0o700:
+            lines[0]["digest"] = "sha256:" + "1" * 64
+        return lines
+
+
+@fault("confine.identities")
+class confine_dates_identities(Confine):
+    """The instantiated profile has the time in it."""
+    def result(self, result):
+        if self.script() == "echo ran\n" and result.get("status") == "observed" and "--pins" not in self.words and not self.hook() and "--profile" not in self.words:
+            result["identities"]["profile"]["instantiated"] = "sha256:" + hashlib.sha256(str(time.monotonic_ns()).encode()).hexdigest()
+
+
+@fault("confine.stream")
+class confine_stops_at_a_bad_line(Confine):
+    """A stream ends at its first bad line."""
+    runs = False
+
+    def told(self, lines):
+        return lines[:2] if "--stream" in self.words else lines
+
+
+@fault("confine.identity")
+class confine_trusts_a_stream(Confine):
+    """By identity the runtime is not looked at behind a run."""
+    runs = False
+
+    def told(self, lines):
+        if "identity" in self.words and lines:
+            lines[0].update(attributable=True, problems=[])
+        return lines
+
+
 def main():
     if sys.argv[1:] == ["--list"]:
         for name, (cls, targets, also) in FAULTS.items():
