@@ -34,10 +34,37 @@ variant() {
 }
 
 @test "limits other than the request's: measured, and the program never runs" {
-	for broken in limit core; do
+	for broken in limit core descriptors data files kept; do
 		variant $broken
 		holds '(r["status"], r["reason"]) == ("not-started", "unsupported-host") and out == b""' '"limits" in r["message"]' ||
 			rv_die "$broken" || return
 		[ "$digest" != "$(rv-confine --describe-profile | jq -r .digest)" ]
+	done
+}
+
+@test "every entry of every table, broken alone: another profile, which the whole one's pin never starts" {
+	script main.sh <<<'echo ran'
+	mkdir -p root in
+	chmod 700 root
+	n=0
+	for name in linux/1 linux/1+proc landlock/1; do
+		pins_for "$SH" $name
+		# The launcher's bytes are the runtime's, too: they are not what is asked about here.
+		jq -c --arg launcher "$("$BROKEN" runtime "$SH" | jq -r .digest)" --arg empty "$(rv-confine --snapshot in | jq -r .digest)" \
+			'.runtime = $launcher | .input = $empty' pins >pins.$n
+		n=$((n + 1))
+	done
+	"$BROKEN" every "$PWD/root" "$SH" prog main.sh "$PWD/pins" >lines
+	root_is_empty
+	for name in linux/1 linux/1+proc landlock/1; do
+		jq -e --arg name $name -s 'map(select(.profile == $name)) | .[0].variant == "whole" and .[0].result.attributable and (.[0].digest as $whole |
+			.[1:] | length > 400 and all(.digest != $whole and .result.status == "not-started" and .result.reason == "profile-mismatch"
+				and .result.namespace == null))' lines >/dev/null ||
+			rv_die "$name: $(jq -c -s 'map(select(.result.reason != "profile-mismatch"))[0:3]' lines | head -c 1500)" || return
+	done
+	# No two of them are one to a pin.
+	rv_equal '' "$(jq -r 'select(.variant | endswith("missing") | not) | .digest' lines | sort | uniq -d)"
+	for table in mount Landlock seccomp namespace limit environment hostname; do
+		grep -q "\"variant\":\"$table " lines || rv_die "no variant of $table" || return
 	done
 }

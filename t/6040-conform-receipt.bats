@@ -49,6 +49,7 @@ assert receipt["adapter"]["files"] == [{"path": os.path.join(top, "stub"), "sha2
 counts = receipt["counts"]
 assert counts["failed"] == len(receipt["failures"]) > 50 and counts["skipped"] == len(receipt["skips"]) > 30
 assert all(skip["reason"] for skip in receipt["skips"])
+assert receipt["runtimes"] == [] and receipt["profiles"] == []  # it does nothing of rv-confine
 assert receipt["kernel"]["release"] == os.uname().release and receipt["previous"] is None
 PY
 }

@@ -78,6 +78,10 @@ void rv_receipt_add(struct rv_receipt *receipt, const struct rv_result *result)
 	receipt->passed += result->verdict == RV_PASS;
 	receipt->failed += result->verdict == RV_FAIL;
 	receipt->skipped += result->verdict == RV_SKIP;
+	if (strcmp(result->suite->name, "confine") == 0) {
+		receipt->confined += result->verdict == RV_PASS;
+		receipt->unconfined += result->verdict != RV_PASS;
+	}
 	if (receipt->path == NULL)
 		return;
 	if (result->verdict == RV_FAIL)
@@ -257,7 +261,8 @@ int rv_receipt_write(struct rv_receipt *receipt, const struct rv_adapter *adapte
 	add_counts(&out, receipt);
 	if (add_trees(&out, source, err) != 0)
 		return -1;
-	rv_buffer_add_string(&out, ",\"profiles\":[],\"runtimes\":[]");
+	if (rv_receipt_add_proven(&out, receipt, adapter, err) != 0)
+		return -1;
 	add_previous(&out, receipt);
 	rv_buffer_add_string(&out, "}\n");
 	return rv_buffer_check(&out, err) == 0 ? create(receipt->path, &out, err) : -1;
@@ -358,6 +363,8 @@ int rv_receipt_check(const char *path, struct rv_buffer *out, struct rv_error *e
 		result = check_tree(out, rv_json_get(root, "source"), rv_tree_source, err);
 	if (result == 0)
 		check_kernel(out, rv_json_get(root, "kernel"));
+	if (result == 0)
+		result = rv_receipt_check_proven(out, root, err);
 	if (result == 0 && previous != NULL && rv_json_type(previous) == RV_JSON_OBJECT)
 		check_file(out, previous);
 	rv_json_doc_free(doc);

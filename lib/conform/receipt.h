@@ -4,7 +4,7 @@
  *   {"kind":"rv-conform-receipt","version":1,"at","tool","adapter":{"name","argv","files"},
  *    "kernel":{"release","machine"},"counts":{"passed","failed","skipped"},"failures":[id],
  *    "skips":[{"id","reason"}],"programs":[{"path","sha256"}],"source":{"root","files":[...]}|null,
- *    "profiles":[],"runtimes":[],"previous":{"path","sha256"}|null}
+ *    "profiles":[{"name","digest"}],"runtimes":[{"path","digest"}],"previous":{"path","sha256"}|null}
  *
  * Written once, by a whole run, and never over anything.  What it names can be recomputed.
  */
@@ -22,6 +22,7 @@ struct rv_receipt {
 	struct rv_buffer failures; /* JSON array elements */
 	struct rv_buffer skips;
 	size_t passed, failed, skipped;
+	size_t confined, unconfined; /* of the suite confine: passed, and not */
 };
 
 /* Before the run: refuses a path that is taken, and a previous receipt that is none (RV_E_IO). */
@@ -29,6 +30,13 @@ int rv_receipt_begin(struct rv_receipt *receipt, const char *path, const char *p
 void rv_receipt_add(struct rv_receipt *receipt, const struct rv_result *result);
 int rv_receipt_write(struct rv_receipt *receipt, const struct rv_adapter *adapter, const char *source,
 		     struct rv_error *err);
+/* "profiles" and "runtimes", for rv-confine --receipt: what the suite confine was held on, where it passed whole. */
+int rv_receipt_add_proven(struct rv_buffer *out, const struct rv_receipt *receipt, const struct rv_adapter *adapter,
+			  struct rv_error *err);
+struct rv_json_node;
+/* A line for each that is another now, by the rv-confine beside this program. */
+int rv_receipt_check_proven(struct rv_buffer *out, const struct rv_json_node *root, struct rv_error *err);
+
 void rv_receipt_release(struct rv_receipt *receipt);
 
 /* Recompute what a receipt names.  One line for each difference is appended to `out`; none: it holds. */
