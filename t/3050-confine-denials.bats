@@ -107,3 +107,16 @@ TERMINALS='terminal.tiocsti terminal.tiocsti-high terminal.tioclinux'
 	confine --runtime "$SH" --entry main.sh >result 2>stderr
 	holds "$GOOD" 'out == b"data\n0\n"'
 }
+
+@test "rv-confine-profile(7) has every probe in its table, with the answers that they get" {
+	awk '/^\.Ss What is denied/ { on = 1 } /^\.Ss Order/ { on = 0 }
+		on && /^\.It / && / Ta Li [a-z]+\.\*$/ { n = split($0, cell, " Ta "); print $NF "\t" cell[3] }' "$RV_SRC/man/rv-confine-profile.7" >table
+	"$PROBE" --list | sed 's/[.].*/.*/' | sort -u >families
+	rv_equal "$(cat families)" "$(cut -f 1 table | sort)" 'the families of probes, and the table'
+	"$PROBE" --list | grep -v '^terminal[.]' >names
+	inside linux/1 "${keys[@]}" "at=/home" "snapshot=/program/elf" <names
+	while read -r name verdict errno; do
+		[ "$verdict" = denied ] || continue
+		grep -q "^${name%%.*}\\.\*	.*\<$errno\>" table || rv_die "$name is $errno, and the page has $(grep "^${name%%.*}\\." table)" || return
+	done <inside
+}

@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -179,6 +181,73 @@ static void check_confine_answers(void)
 	       "ioctl: all 64 bits");
 	tap_ok(ask(filter, ARCH, SYS_execve, 0, 0) == no, "no execve");
 	tap_ok(ask(filter, ARCH, SYS_bpf, 0, 0) == absent && ask(filter, ARCH, 9999, 0, 0) == absent, "all else is absent");
+}
+
+/* ---- the filter of a confined program on a real terminal, which no pipe can stand for ---- */
+
+#define STEAL 0x5412UL /* TIOCSTI */
+
+struct answers {
+	int size, steal, steal_high; /* errnos; 0: it was done */
+	int loaded;
+};
+
+static int ask_terminal(int fd, unsigned long request)
+{
+	char bytes[64] = "x";
+
+	return syscall(SYS_ioctl, fd, request, bytes) >= 0 ? 0 : errno;
+}
+
+/* In a child with a terminal of its own. */
+static void ask_all(int other, bool filtered, struct answers *answers)
+{
+	const struct rv_filter_values own = { .self = (uint64_t)getpid(), .exec = 1000 };
+
+	(void)setsid();
+	(void)ioctl(other, TIOCSCTTY, 0);
+	answers->loaded = 0;
+	if (filtered && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || rv_filter_load(&rv_filter_confine, &own) != 0))
+		answers->loaded = errno;
+	answers->size = ask_terminal(other, TIOCGWINSZ);
+	answers->steal = ask_terminal(other, STEAL);
+	answers->steal_high = ask_terminal(other, STEAL + (1UL << 32));
+}
+
+static bool on_a_terminal(bool filtered, struct answers *answers)
+{
+	struct answers *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), other = -1, status = 1;
+	pid_t pid;
+
+	if (shared == MAP_FAILED || terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
+		return false;
+	other = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	pid = other >= 0 ? fork() : -1;
+	if (pid == 0) {
+		ask_all(other, filtered, shared);
+		_exit(0);
+	}
+	if (pid > 0)
+		(void)waitpid(pid, &status, 0);
+	*answers = *shared;
+	(void)munmap(shared, sizeof *shared);
+	(void)close(other);
+	(void)close(terminal);
+	return pid > 0 && status == 0;
+}
+
+static void check_terminal(void)
+{
+	struct answers without = { -1, ENOTTY, ENOTTY, -1 }, with = { -1, -1, -1, -1 };
+
+	bool asked = on_a_terminal(false, &without) && on_a_terminal(true, &with);
+
+	tap_ok(asked && without.size == 0 && without.steal != ENOTTY && without.steal_high != ENOTTY,
+	       "a terminal takes TIOCSTI, or has its own refusal, also above 32 bits (%d, %d)", without.steal, without.steal_high);
+	tap_ok(asked && with.loaded == 0 && with.size == 0,
+	       "behind the filter it is still a terminal, by its size (%d, %d)", with.loaded, with.size);
+	tap_ok(with.steal == ENOTTY && with.steal_high == ENOTTY, "and TIOCSTI is ENOTTY (%d, %d)", with.steal, with.steal_high);
 }
 
 /* ---- rendering ---- */
@@ -378,6 +447,7 @@ int main(void)
 	check_filter("kernel", &rv_filter_kernel);
 	check_filter("kernel, net", &rv_filter_kernel_net);
 	check_confine_answers();
+	check_terminal();
 	check_rendering();
 	if (tap_ok(find_probe(program, sizeof program), "t/probes/probe is built")) {
 		check_boundary(&rv_policy_linux, program);
