@@ -121,3 +121,23 @@ setup() {
 	confine --runtime "$PWD/rt" --entry main.sh --max-memory 512MiB --timeout 1s >result 2>stderr
 	holds "$GOOD" 'p["stopped"] == "timeout"'
 }
+
+@test "a snapshot swapped strictly between the last check and the launch: what ran is not credited, and is kept" {
+	rv_need strace
+	# The canary is the last that the check looks at; the launch that follows it is held back until the swap is done.
+	swap() {
+		rv_until grep -q 'openat2(.*slot-0/canary"' trace
+		chmod u+w root/slot-0/program/main.sh
+		echo 'echo swapped' >root/slot-0/program/main.sh
+		touch swapped
+	}
+	swap &
+	status=0
+	strace -f -o trace -e trace=openat2,clone3 -e inject=clone3:delay_enter=3000000 rv-confine --root "$PWD/root" --program prog --input in \
+		--unpinned --runtime "$SH" --entry main.sh >result 2>stderr || status=$?
+	wait
+	[ -e swapped ]
+	rv_equal 1 "$status"
+	holds 'out == b"swapped\n"' 'r["status"] == "observed" and r["attributable"] is False' \
+		'r["problems"][0].startswith("namespace changed")' 'r["namespace"]["state"] == "quarantined"'
+}
