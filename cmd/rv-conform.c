@@ -14,6 +14,7 @@ struct options {
 	struct rv_session_plan plan;
 	struct rv_strings only;
 	struct rv_strings skip;
+	struct rv_strings engine_args;
 	int suite;
 	int format;
 	int64_t jobs;
@@ -25,12 +26,15 @@ struct options {
 #define AT(member) offsetof(struct options, member)
 
 static const struct rv_option options[] = {
-	{ "suite", 0, RV_OPT_CHOICE, AT(suite), RV_UNSEEN, NULL, "the checks of one suite (all)", 0, 0, "executor|ledger|key|confine|all" },
+	{ "suite", 0, RV_OPT_CHOICE, AT(suite), RV_UNSEEN, NULL, "the checks of one suite (all)", 0, 0, "executor|ledger|key|kernel|container|confine|all" },
 	{ "format", 0, RV_OPT_CHOICE, AT(format), RV_UNSEEN, NULL, "how results are written (pretty)", 0, 0, "pretty|tap|junit|jsonl" },
 	{ "report", 0, RV_OPT_STRING, AT(plan.report), RV_UNSEEN, "FILE", "write them also to FILE: .tap, .xml (JUnit) or .jsonl", 0, 0, NULL },
 	{ "only", 0, RV_OPT_LIST, AT(only), RV_UNSEEN, "GLOB", "only checks whose id matches; repeatable", 0, 0, NULL },
 	{ "skip", 0, RV_OPT_LIST, AT(skip), RV_UNSEEN, "GLOB", "leave out checks whose id matches; repeatable", 0, 0, NULL },
 	{ "list", 0, RV_OPT_FLAG, AT(list), RV_UNSEEN, NULL, "print the checks and run none", 0, 0, NULL },
+	{ "image", 0, RV_OPT_STRING, AT(plan.place.image), RV_UNSEEN, "IMAGE", "run the suite container in this image, which has a shell and its usual tools", 0, 0, NULL },
+	{ "engine", 0, RV_OPT_STRING, AT(plan.place.engine), RV_UNSEEN, "'ENGINE ...'", "the engine's client, and its global flags", 0, 0, NULL },
+	{ "engine-arg", 0, RV_OPT_LIST, AT(engine_args), RV_UNSEEN, "ARG", "a further flag of the engine's 'run'; repeatable", 0, 0, NULL },
 	{ "jobs", 'j', RV_OPT_INTEGER, AT(jobs), RV_UNSEEN, "N", "so many checks at a time (4)", 1, 64, NULL },
 	{ "timeout", 0, RV_OPT_DURATION, AT(plan.timeout_ms), RV_UNSEEN, "DUR", "the most that one check may take (30s)", 0, 0, NULL },
 	{ "strict-skips", 0, RV_OPT_FLAG, AT(plan.strict_skips), RV_UNSEEN, NULL, "a skipped check is a failed one", 0, 0, NULL },
@@ -43,7 +47,7 @@ static const struct rv_option options[] = {
 
 static const char *const usage[] = {
 	"[options] [-- ADAPTER [ARG...]]",
-	"--list [--suite executor|ledger|key|confine|all] [--only GLOB]... [--skip GLOB]...",
+	"--list [--suite executor|ledger|key|kernel|container|confine|all] [--only GLOB]... [--skip GLOB]...",
 	"--check-receipt FILE",
 	"--adapter [-- QUESTION [ARG...]]",
 	NULL,
@@ -144,8 +148,8 @@ static int run(const struct rv_session_plan *plan)
 
 int main(int argc, char **argv)
 {
-	struct options values = { .suite = 4, .jobs = 4, .plan = { .timeout_ms = 30000 } };
-	static const char *const suites[] = { "executor", "ledger", "key", "confine", NULL };
+	struct options values = { .suite = 6, .jobs = 4, .plan = { .timeout_ms = 30000 } };
+	static const char *const suites[] = { "executor", "ledger", "key", "kernel", "container", "confine", NULL };
 	int operand;
 	int status;
 
@@ -157,7 +161,8 @@ int main(int argc, char **argv)
 	values.plan.suite = suites[values.suite];
 	values.plan.only = terminated(&values.only);
 	values.plan.skip = terminated(&values.skip);
-	if (values.plan.only == NULL || values.plan.skip == NULL) {
+	values.plan.place.engine_args = terminated(&values.engine_args);
+	if (values.plan.only == NULL || values.plan.skip == NULL || values.plan.place.engine_args == NULL) {
 		struct rv_error err = RV_ERROR_INIT;
 
 		(void)rv_error_nomem(&err);
@@ -176,5 +181,6 @@ int main(int argc, char **argv)
 		status = values.list ? list(&values.plan) : run(&values.plan);
 	rv_strings_release(&values.only);
 	rv_strings_release(&values.skip);
+	rv_strings_release(&values.engine_args);
 	return rv_cli_end(status);
 }

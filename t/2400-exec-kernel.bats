@@ -66,6 +66,20 @@ OWN='^(start\.(fork|vfork|exec|posix|shell|detached)|memory\.|map\.|ipc\.(shm|se
 	kill -0 "$witness"
 }
 
+@test "a setuid program gives no privilege" {
+	rv_need root user
+	dir=$(rv_user_dir)
+	# a file system that honours the bit: the control says so
+	cp "$RV_BIN/t/probes/probe" "$dir/probe"
+	cp "$RV_BIN/t/probes/probe" "$dir/setuid"
+	chown root "$dir/setuid" && chmod 4755 "$dir/setuid"
+	rv_equal 'start.setuid allowed' "$(cd / && rv_as_user "$dir/probe" "suid=$dir/setuid" start.setuid)"
+	mkdir -m 777 "$dir/w"
+	(cd / && rv_as_user "$dir/bin/rv-exec" --tool t --workdir-base "$dir/w" --sandbox kernel --ro "$dir/probe" --ro "$dir/setuid" --tool-stderr inherit -- \
+		/bin/sh -c "exec '$dir/probe' 'suid=$dir/setuid' start.setuid >&2") 2>inside
+	rv_equal 'start.setuid denied EPERM' "$(grep ^start inside)"
+}
+
 @test "Python: what is refused to a tool, each with a control" {
 	outside
 	cp "$RV_SRC/t/probes/probe.py" tools/

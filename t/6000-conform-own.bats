@@ -3,11 +3,15 @@ load helper
 load conform
 
 @test "all suites pass against our own programs" {
+	local skip=()
+
 	rv_need userns
-	rv-conform --format jsonl >out.jsonl || { grep '"status":"fail"' out.jsonl; false; }
+	rv_have kernel-sandbox || skip=(--skip 'kernel.*') # t/6070 says why, and fails where it must work
+	rv-conform --format jsonl "${skip[@]}" >out.jsonl || { grep '"status":"fail"' out.jsonl; false; }
 	rv_equal '' "$(ids fail out.jsonl)" 'failed'
 	rv_equal '' "$(ids skip out.jsonl)" 'skipped'
-	[ "$(ids pass out.jsonl | wc -l)" -eq "$(rv-conform --list | wc -l)" ]
+	# the suite container wants an image: t/6070
+	[ "$(ids pass out.jsonl | wc -l)" -eq "$(rv-conform --list "${skip[@]}" | grep -vc '^container')" ]
 }
 
 @test "nothing is left behind: no process, no directory" {

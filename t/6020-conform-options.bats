@@ -6,7 +6,7 @@ load conform
 	rv_equal 'e1' "$(rv-conform --list --only e1 | cut -f 2)"
 	rv_equal 'e10 e11 e12 e13' "$(rv-conform --list --only 'e1?' | cut -f 2 | paste -s -d ' ')"
 	rv_equal 'e10 e12' "$(rv-conform --list --only 'e1?' --skip e11 --skip '*13' | cut -f 2 | paste -s -d ' ')"
-	rv_equal 'confine executor key ledger' "$(rv-conform --list | cut -f 1 | sort -u | paste -s -d ' ')"
+	rv_equal 'confine container executor kernel key ledger' "$(rv-conform --list | cut -f 1 | sort -u | paste -s -d ' ')"
 	rv_equal 'key' "$(rv-conform --list --suite key | cut -f 1 | sort -u)"
 	rv-conform --list --format jsonl | while IFS= read -r line; do printf '%s' "$line" | rv-key --canonical >/dev/null; done
 	rv_equal '' "$(rv-conform --list | cut -f 2 | sort | uniq -d)"

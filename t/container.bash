@@ -4,7 +4,7 @@
 # The engine's client, its global flags, and the flags of `run` that this machine needs.
 ENGINE='podman --runtime runc'
 ENGINE_ARGS=(--engine-arg --ulimit=nofile=1024:1024 --engine-arg --ulimit=nproc=1024:1024)
-IMAGE=localhost/rv-tools-test:1
+IMAGE=localhost/rv-tools-test:2
 
 # Does podman run a container for this user, with runc?  An ordinary user needs subordinate ids and a runtime
 # directory, and `nobody` has neither.
@@ -24,7 +24,7 @@ make_image() {
 	root=$(mktemp -d)
 	mkdir "$root/bin" "$root/tmp" "$root/work" "$root/proc" "$root/dev" "$root/sys"
 	cp "$(command -v busybox)" "$root/bin/busybox"
-	for applet in sh cat echo env id pwd ls grep sleep touch head tr printf kill true yes dd ps; do
+	for applet in base64 cat cut dd echo env grep head id kill ls mkdir mv printf ps pwd rm sh sleep tail touch tr true wc yes; do
 		ln -s busybox "$root/bin/$applet"
 	done
 	tar -C "$root" -cf "$root.tar" . && podman import "$root.tar" "$IMAGE"

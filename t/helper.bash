@@ -71,6 +71,7 @@ rv_have() {
 	userns-user) rv_as_user unshare --user --map-root-user --pid --fork true ;;
 	strace) strace -f -o /dev/null true ;;
 	own-memory) [ -z "${RV_SANITIZED:-}" ] ;; # a limit on memory means the program's, not a sanitizer's
+	kernel-sandbox) rv-exec --tool t --workdir-base /tmp --sandbox kernel -- /bin/true ;;
 	proc-environ) [ -r /proc/self/environ ] ;;
 	full) [ -c /dev/full ] ;;
 	psycopg2) ls /usr/lib/postgresql/*/bin/initdb && /usr/bin/python3 -Ic 'import psycopg2' ;;

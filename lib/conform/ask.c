@@ -48,6 +48,25 @@ static void add_shell(struct rv_buffer *out, const struct rv_trial *trial, const
 	rv_buffer_release(&text);
 }
 
+static void add_isolation(struct rv_buffer *out, const struct rv_ask *ask)
+{
+	if (ask->sandbox != NULL) {
+		rv_json_member_string(out, "sandbox", ask->sandbox);
+		add_strings(out, "readable", ask->readable);
+	}
+	if (ask->container == NULL)
+		return;
+	rv_json_add_name(out, "container");
+	rv_buffer_add_byte(out, '{');
+	rv_json_member_string(out, "image", ask->container->image);
+	if (ask->container->engine != NULL)
+		rv_json_member_string(out, "engine", ask->container->engine);
+	if (ask->container->memory != NULL)
+		rv_json_member_string(out, "memory", ask->container->memory);
+	add_strings(out, "engineArgs", ask->container->engine_args);
+	rv_buffer_add_byte(out, '}');
+}
+
 static void add_config(struct rv_buffer *out, const struct rv_trial *trial, const struct rv_ask *ask, bool noted)
 {
 	rv_json_member_string(out, "command", ask->script != NULL ? "/bin/sh" : ask->command);
@@ -73,6 +92,7 @@ static void add_config(struct rv_buffer *out, const struct rv_trial *trial, cons
 	if (ask->ledger != NULL)
 		rv_json_member_string(out, "ledger", ask->ledger);
 	rv_json_member_string(out, "workdirBase", trial->base);
+	add_isolation(out, ask);
 }
 
 static void add_request(struct rv_buffer *out, const struct rv_trial *trial, const struct rv_ask *ask)
@@ -80,6 +100,8 @@ static void add_request(struct rv_buffer *out, const struct rv_trial *trial, con
 	char text[32];
 
 	rv_json_member_raw(out, "tool", ask->tool_json.len > 0 ? ask->tool_json : RV_SPAN("\"probe\""));
+	if (ask->container != NULL)
+		rv_json_member_string(out, "executor", "container");
 	rv_json_member_raw(out, "args", ask->args.len > 0 ? ask->args : RV_SPAN("{}"));
 	rv_json_add_name(out, "ctx");
 	rv_buffer_add_byte(out, '{');

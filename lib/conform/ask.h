@@ -31,6 +31,9 @@ struct rv_ask {
 	int64_t max_output;             /* (1 MiB) */
 	const char *ledger;             /* a path (none) */
 	const char *const *set;         /* NAME=VALUE in the adapter's environment */
+	const char *sandbox;            /* "kernel" (none) */
+	const char *const *readable;    /* paths that the sandbox shows, NULL-terminated */
+	const struct rv_container_place *container; /* run it in a container of this image */
 	unsigned flags;                 /* enum rv_command_flags */
 };
 

@@ -65,6 +65,7 @@ static int check_main(void *data)
 		.adapter = plan->adapter->argv,
 		.record = record,
 		.dir = start->job->dir,
+		.place = plan->place,
 		.deadline_ms = start->job->started_ms + plan->timeout_ms -
 			       (plan->timeout_ms > 2 * WRAP_UP_MS ? WRAP_UP_MS : plan->timeout_ms / 2),
 	};

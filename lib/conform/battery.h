@@ -16,6 +16,7 @@
 #include "lib/base/error.h"
 #include "lib/conform/adapter.h"
 #include "lib/conform/check.h"
+#include "lib/conform/trial.h"
 
 /* What was chosen, in the order of the tables. */
 struct rv_choice {
@@ -29,8 +30,8 @@ struct rv_selection {
 	bool filtered; /* something was left out */
 };
 
-/* `suite` NULL: all.  Globs (fnmatch(3)) of ids; NULL-terminated, NULL: none. */
-int rv_selection_make(struct rv_selection *selection, const char *suite, const char *const *only,
+/* `suite` NULL: all, and those that want an image only `with_image`.  Globs (fnmatch(3)) of ids; NULL-terminated, NULL: none. */
+int rv_selection_make(struct rv_selection *selection, const char *suite, bool with_image, const char *const *only,
 		      const char *const *skip, struct rv_error *err);
 void rv_selection_release(struct rv_selection *selection);
 
@@ -47,6 +48,7 @@ struct rv_battery_plan {
 	const struct rv_selection *selection;
 	size_t jobs;
 	int64_t timeout_ms; /* for each check */
+	struct rv_container_place place;
 	/* each result, in the order of the selection, as soon as all before it are known */
 	void (*on_result)(void *data, const struct rv_result *result);
 	/* something changed: so many are done, this one was just begun; NULL is fine */

@@ -114,19 +114,36 @@ static void add_credentials(struct line *line, const struct rv_json_node *words)
 	rv_buffer_release(&text);
 }
 
+static void add_each(struct line *line, const char *option, const struct rv_json_node *list)
+{
+	for (const struct rv_json_node *item = list != NULL ? rv_json_first(list) : NULL; item != NULL; item = rv_json_next(item))
+		add_text(line, option, item);
+}
+
+static void add_isolation(struct line *line, const struct rv_json_node *config)
+{
+	const struct rv_json_node *container = rv_json_get(config, "container");
+
+	add_text(line, "--sandbox", rv_json_get(config, "sandbox"));
+	add_each(line, "--ro", rv_json_get(config, "readable"));
+	if (container == NULL)
+		return;
+	add_text(line, "--image", rv_json_get(container, "image"));
+	add_text(line, "--engine", rv_json_get(container, "engine"));
+	add_text(line, "--memory", rv_json_get(container, "memory"));
+	add_each(line, "--engine-arg", rv_json_get(container, "engineArgs"));
+}
+
 static void add_config(struct line *line, const struct rv_json_node *config)
 {
-	const struct rv_json_node *allowed = rv_json_get(config, "allowEnv");
-	const struct rv_json_node *name = allowed != NULL ? rv_json_first(allowed) : NULL;
-
-	for (; name != NULL; name = rv_json_next(name))
-		add_text(line, "--allow-env", name);
+	add_each(line, "--allow-env", rv_json_get(config, "allowEnv"));
 	add_credentials(line, rv_json_get(config, "credentials"));
 	add_number(line, "--timeout", rv_json_get(config, "timeoutMs"), "ms");
 	add_number(line, "--kill-grace", rv_json_get(config, "killGraceMs"), "ms");
 	add_number(line, "--max-output", rv_json_get(config, "maxOutputBytes"), "");
 	add_text(line, "--ledger", rv_json_get(config, "ledger"));
 	add_text(line, "--workdir-base", rv_json_get(config, "workdirBase"));
+	add_isolation(line, config);
 }
 
 /* ---- the request as rv-exec's stream reads it ---- */

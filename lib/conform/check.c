@@ -10,7 +10,7 @@ const char *rv_capability_name(size_t index)
 {
 	static const char *const names[RV_CAPABILITIES] = {
 		"ledger", "two-phase", "credentials", "contain", "abort", "key", "keys", "canonical", "scan", "repair",
-		"confine",
+		"confine", "kernel", "container",
 	};
 
 	return index < RV_CAPABILITIES ? names[index] : NULL;
@@ -30,12 +30,18 @@ static const struct rv_check *const confine_tables[] = {
 	rv_checks_confine, rv_checks_confine_faults, rv_checks_confine_forms, NULL,
 };
 
+static const struct rv_check *const kernel_tables[] = { rv_checks_kernel, rv_checks_enclosed, NULL };
+
+static const struct rv_check *const container_tables[] = { rv_checks_container, NULL };
+
 const struct rv_suite rv_suites[] = {
-	{ "executor", "a tool is run out of process, bounded and accounted for", executor_tables },
-	{ "ledger", "rows are never lost, glued or forged by a crash", ledger_tables },
-	{ "key", "keys and canonical JSON, byte for byte", key_tables },
-	{ "confine", "one program behind a boundary, and what was observed", confine_tables },
-	{ NULL, NULL, NULL },
+	{ "executor", "a tool is run out of process, bounded and accounted for", executor_tables, false },
+	{ "ledger", "rows are never lost, glued or forged by a crash", ledger_tables, false },
+	{ "key", "keys and canonical JSON, byte for byte", key_tables, false },
+	{ "kernel", "the sandbox that needs no other program", kernel_tables, false },
+	{ "container", "a tool in a one-shot container", container_tables, true },
+	{ "confine", "one program behind a boundary, and what was observed", confine_tables, false },
+	{ NULL, NULL, NULL, false },
 };
 
 void rv_note_clear(struct rv_note *note)

@@ -26,10 +26,12 @@ enum rv_capability {
 	RV_CAN_CANONICAL = 1 << 7,   /* ADAPTER --canonical */
 	RV_CAN_SCAN = 1 << 8,        /* ADAPTER --scan */
 	RV_CAN_REPAIR = 1 << 9,      /* ADAPTER --repair */
-	RV_CAN_CONFINE = 1 << 10     /* ADAPTER --confine */
+	RV_CAN_CONFINE = 1 << 10,    /* ADAPTER --confine */
+	RV_CAN_KERNEL = 1 << 11,     /* config.sandbox "kernel", config.readable */
+	RV_CAN_CONTAINER = 1 << 12   /* request.executor "container", config.container */
 };
 
-#define RV_CAPABILITIES 11
+#define RV_CAPABILITIES 13
 
 /* "ledger", "two-phase", ...; `index` counts the bits from the lowest. */
 const char *rv_capability_name(size_t index);
@@ -48,6 +50,7 @@ struct rv_suite {
 	const char *name;
 	const char *about;
 	const struct rv_check *const *tables; /* NULL-terminated; each ends with an id of NULL */
+	bool wants_image; /* run only where an image is given: --image */
 };
 
 /* Ends with a name of NULL. */

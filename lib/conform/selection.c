@@ -26,7 +26,7 @@ static size_t count_all(void)
 	return count;
 }
 
-int rv_selection_make(struct rv_selection *selection, const char *name, const char *const *only,
+int rv_selection_make(struct rv_selection *selection, const char *name, bool with_image, const char *const *only,
 		      const char *const *skip, struct rv_error *err)
 {
 	bool all = only == NULL || only[0] == NULL;
@@ -37,7 +37,7 @@ int rv_selection_make(struct rv_selection *selection, const char *name, const ch
 	if (selection->items == NULL)
 		return rv_error_nomem(err);
 	for (const struct rv_suite *suite = rv_suites; suite->name != NULL; suite++) {
-		if (name != NULL && strcmp(name, suite->name) != 0)
+		if (name != NULL ? strcmp(name, suite->name) != 0 : suite->wants_image && !with_image)
 			continue;
 		for (size_t t = 0; suite->tables[t] != NULL; t++) {
 			for (const struct rv_check *check = suite->tables[t]; check->id != NULL; check++) {

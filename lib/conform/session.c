@@ -77,6 +77,10 @@ static int check_plan(const struct rv_session_plan *plan, struct rv_error *err)
 
 	if (plan->report != NULL && rv_report_format_of(plan->report) < 0)
 		return rv_error_set(err, RV_E_USAGE, 0, "--report: %s ends in none of .tap, .xml, .jsonl", plan->report);
+	if (plan->place.image == NULL && (plan->place.engine != NULL || plan->place.engine_args[0] != NULL))
+		return rv_error_set(err, RV_E_USAGE, 0, "--engine and --engine-arg need --image");
+	if (plan->place.image == NULL && plan->suite != NULL && strcmp(plan->suite, "container") == 0)
+		return rv_error_set(err, RV_E_USAGE, 0, "--suite container needs --image");
 	if (plan->receipt == NULL && (plan->previous != NULL || plan->source != NULL))
 		return rv_error_set(err, RV_E_USAGE, 0, "--previous and --source need --receipt");
 	if (plan->receipt != NULL && filtered)
@@ -166,6 +170,7 @@ static int run_battery(struct session *session, const struct rv_adapter *adapter
 	const struct rv_session_plan *plan = session->plan;
 	const struct rv_battery_plan battery = {
 		.adapter = adapter, .selection = selection, .jobs = plan->jobs, .timeout_ms = plan->timeout_ms,
+		.place = plan->place,
 		.on_result = on_result, .on_progress = on_progress, .data = session,
 	};
 	int64_t started = rv_clock_mono_ms();
@@ -198,7 +203,7 @@ int rv_session_run(const struct rv_session_plan *plan, struct rv_session_result 
 
 	memset(result, 0, sizeof *result);
 	if (check_plan(plan, err) == 0 && check_host(err) == 0 &&
-	    rv_selection_make(&selection, plan->suite, plan->only, plan->skip, err) == 0 &&
+	    rv_selection_make(&selection, plan->suite, plan->place.image != NULL, plan->only, plan->skip, err) == 0 &&
 	    open_adapter(&adapter, plan, words, self, sizeof self, err) == 0)
 		status = run_battery(&session, &adapter, &selection, result, err);
 	rv_receipt_release(&session.receipt);
@@ -243,7 +248,7 @@ static void list_as_json(struct rv_buffer *out, const struct rv_choice *choice)
 int rv_session_list(const struct rv_session_plan *plan, struct rv_buffer *out, struct rv_error *err)
 {
 	struct rv_selection selection = { NULL, 0, false };
-	int result = rv_selection_make(&selection, plan->suite, plan->only, plan->skip, err);
+	int result = rv_selection_make(&selection, plan->suite, true, plan->only, plan->skip, err);
 
 	for (size_t i = 0; i < selection.count; i++) {
 		const struct rv_choice *choice = &selection.items[i];

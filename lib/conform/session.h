@@ -11,6 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/conform/report.h"
+#include "lib/conform/trial.h"
 
 struct rv_session_plan {
 	const char *suite;       /* NULL: all */
@@ -24,6 +25,7 @@ struct rv_session_plan {
 	bool tap13;
 	size_t jobs;
 	int64_t timeout_ms;
+	struct rv_container_place place; /* of the suites that need an image */
 	const char *receipt;  /* a file to be created; NULL: none */
 	const char *previous; /* the receipt before it; NULL: none */
 	const char *source;   /* a source tree whose files the receipt names; NULL: none */

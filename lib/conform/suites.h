@@ -28,6 +28,13 @@ extern const struct rv_check rv_checks_append[];
 extern const struct rv_check rv_checks_key[];
 extern const struct rv_check rv_checks_canonical[];
 
+/* kernel */
+extern const struct rv_check rv_checks_kernel[];
+extern const struct rv_check rv_checks_enclosed[];
+
+/* container */
+extern const struct rv_check rv_checks_container[];
+
 /* confine */
 extern const struct rv_check rv_checks_confine[];
 extern const struct rv_check rv_checks_confine_faults[];

@@ -27,10 +27,19 @@
 /* Memory and children that go when the trial goes. */
 struct rv_held;
 
+/* Where containers come from: borrowed. */
+struct rv_container_place {
+	const char *image;  /* NULL: none was given */
+	const char *engine; /* NULL: the executor's own default */
+	const char *memory; /* NULL: the executor's own default */
+	const char *const *engine_args; /* NULL-terminated; may be NULL */
+};
+
 struct rv_trial {
 	const struct rv_check *check;
 	const char *const *adapter; /* its argv */
 	struct rv_record *record;
+	struct rv_container_place place;
 	int64_t deadline_ms; /* monotonic */
 	const char *dir;     /* private, 0700; the evidence that tools leave */
 	char *base;          /* DIR/base: where workdirs are made */

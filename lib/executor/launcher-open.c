@@ -28,27 +28,10 @@ int rv_launcher_environment(struct rv_environment *env, const char *const *more,
 	return env->entries != NULL ? 0 : rv_environment_set(env, RV_SPAN("PATH"), RV_SPAN("/usr/bin:/bin"), err);
 }
 
-/* Beside rv-exec in a build, else where it was installed. */
+/* What every launcher ends in. */
 static int find_inner(struct rv_buffer *path, struct rv_error *err)
 {
-	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-	char *slash;
-
-	if (len > 0) {
-		self[len] = '\0';
-		slash = strrchr(self, '/');
-		if (slash != NULL)
-			*slash = '\0';
-		rv_buffer_printf(path, "%s/libexec/rv-inner", self);
-		if (rv_buffer_string(path) != NULL && access(path->data, X_OK) == 0)
-			return 0;
-		rv_buffer_clear(path);
-	}
-	rv_buffer_add_string(path, RV_LIBEXECDIR "/rv-inner");
-	if (rv_buffer_string(path) != NULL && access(path->data, X_OK) == 0)
-		return 0;
-	return rv_error_set(err, RV_E_CONFIG, errno, "the helper %s, which every launcher ends in", RV_LIBEXECDIR "/rv-inner");
+	return rv_command_find_own(path, "rv-inner", err);
 }
 
 static int finish(struct rv_launcher *launcher, char *const *envp, struct rv_error *err)

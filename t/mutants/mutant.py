@@ -1820,9 +1820,184 @@ class confine_trusts_a_stream(Confine):
         if "identity" in self.words and lines:
             lines[0].update(attributable=True, problems=[])
         return lines
+# ---- the sandbox and containers ----
+
+class Enclosed(Wrapper):
+    """Changes calls in the sandbox `kernel`, and no other."""
+    def enclose(self, config):
+        pass
+
+    def before(self, config, request):
+        if config.get("sandbox") == "kernel":
+            self.enclose(config)
+
+
+@fault("kernel.files kernel.escapes kernel.writes kernel.sys kernel.devices kernel.processes kernel.environ kernel.signals kernel.inherited "
+       "kernel.families kernel.network kernel.sockets kernel.mounts kernel.namespaces kernel.keyrings kernel.calls kernel.terminal "
+       "kernel.ledger kernel.work kernel.said kernel.refused")
+class sandbox_absent(Enclosed):
+    """The tool runs without the sandbox, and finds the caller's descriptors and environment."""
+    def enclose(self, config):
+        del config["sandbox"]
+        config.pop("readable", None)
+        config["allowEnv"] = [*config.get("allowEnv", []), "RV_PROBE_SECRET", "RV_CONFORM_SECRET"]
+        if config["command"] == "/bin/sh":
+            config["args"] = ["-c", 'exec 7</dev/null; exec "$@"', "sh", "/bin/sh", *config["args"]]
+
+
+@fault("kernel.files")
+class sandbox_shows_var(Enclosed):
+    """/var is shown, too."""
+    def enclose(self, config):
+        config["readable"] = [*config.get("readable", []), "/var"]
+
+
+@fault("kernel.ledger")
+class sandbox_shows_the_ledger(Enclosed):
+    """The ledger's directory is shown, too."""
+    def enclose(self, config):
+        if "ledger" in config:
+            config["readable"] = [*config.get("readable", []), config["ledger"]]
+
+
+@fault("kernel.work")
+class sandbox_without_workdir(Enclosed):
+    """The tool starts in /tmp."""
+    def enclose(self, config):
+        if config["command"] == "/bin/sh":
+            config["args"] = ["-c", 'cd /tmp; exec "$@"', "sh", "/bin/sh", *config["args"]]
+
+
+@fault("kernel.said")
+class sandbox_unsaid(Enclosed):
+    """The reply names no sandbox."""
+    def after(self, reply):
+        return {**reply, "sandbox": "none"} if self.config.get("sandbox") == "kernel" else reply
+
+
+@fault("kernel.refused")
+class sandbox_drops_what_is_absent(Enclosed):
+    """A path that is not there is left out."""
+    def enclose(self, config):
+        config["readable"] = [path for path in config.get("readable", []) if os.path.exists(path)]
+
+
+class Contained(Wrapper):
+    """Changes the engine's words of calls in a container, and no other call: edit() gets and returns an argv."""
+    def before(self, config, request):
+        if "container" in config and type(self).edit is not Contained.edit:
+            own = [sys.executable, "-I", "-S", os.path.abspath(sys.argv[0]), "--as-engine", sys.argv[1]]
+            config["container"]["engine"] = " ".join("'%s'" % word for word in own) + " " + config["container"].get("engine", "docker")
+
+    @staticmethod
+    def edit(words):
+        return words
+
+
+def without(words, flag, values=1):
+    at = words.index(flag) if flag in words else len(words)
+    return words[:at] + words[at + 1 + values:]
+
+
+@fault("container.network")
+class container_on_the_host_network(Contained):
+    """The container has the host's network."""
+    @staticmethod
+    def edit(words):
+        return ["host" if n > 0 and words[n - 1] == "--network" else word for n, word in enumerate(words)]
+
+
+@fault("container.root")
+class container_root_writable(Contained):
+    """The root is writable."""
+    @staticmethod
+    def edit(words):
+        return without(words, "--read-only", 0)
+
+
+@fault("container.work")
+class container_starts_elsewhere(Contained):
+    """The tool starts in /tmp."""
+    @staticmethod
+    def edit(words):
+        return ["/tmp" if n > 0 and words[n - 1] == "--workdir" else word for n, word in enumerate(words)]
+
+
+@fault("container.capabilities")
+class container_keeps_capabilities(Contained):
+    """The engine's usual capabilities are kept."""
+    @staticmethod
+    def edit(words):
+        return without(words, "--cap-drop")
+
+
+@fault("container.memory")
+class container_memory_unbounded(Contained):
+    """Memory is not limited."""
+    @staticmethod
+    def edit(words):
+        return without(words, "--memory")
+
+
+@fault("container.pids")
+class container_processes_unbounded(Contained):
+    """The number of processes is the engine's own, of thousands."""
+    @staticmethod
+    def edit(words):
+        return without(words, "--pids-limit")
+
+
+@fault("container.credentials")
+class container_values_in_argv(Contained):
+    """Variables are given with their values."""
+    @staticmethod
+    def edit(words):
+        return [word + "=" + os.environ[word] if n > 0 and words[n - 1] == "-e" and word in os.environ else word for n, word in enumerate(words)]
+
+
+@fault("container.deaf container.killed")
+class container_outlives(Contained):
+    """Something of the container runs on when it is said to be gone."""
+    def before(self, config, request):
+        if "container" in config and config["command"] == "/bin/sh":
+            subprocess.Popen(["/bin/sleep", "3600." + config["args"][-2]], start_new_session=True, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@fault("container.secret")
+class container_sees_the_caller(Contained):
+    """A variable of the caller's is passed on unasked."""
+    def before(self, config, request):
+        if "container" in config:
+            config["allowEnv"] = [*config.get("allowEnv", []), "RV_CONFORM_SECRET"]
+
+
+@fault("container.status")
+class container_statuses_guessed(Contained):
+    """125, 126 and 127 are the engine's."""
+    def after(self, reply):
+        guessed = "container" in self.config and reply.get("exitCode") in (125, 126, 127)
+        return error({**reply, "exitCode": None}, "spawn") if guessed else reply
+
+
+@fault("container.missing")
+class container_image_missed_late(Contained):
+    """A missing image is found out by running it."""
+    def after(self, reply):
+        return error(reply, "spawn") if "container" in self.config and code_of(reply) == "config" else reply
+
+
+@fault("container.rows")
+class container_called_subprocess(Contained):
+    """The rows name the executor subprocess."""
+    def rows(self, rows):
+        return [{**row, "executor": "subprocess"} if "container" in self.config else row for row in rows]
 
 
 def main():
+    if sys.argv[1:2] == ["--as-engine"]:
+        words = FAULTS[sys.argv[2]][0].edit(sys.argv[3:])
+        os.execvp(words[0], words)
     if sys.argv[1:] == ["--list"]:
         for name, (cls, targets, also) in FAULTS.items():
             changes = list(cls.asks) if issubclass(cls, Questions) else ["dispatch"]
