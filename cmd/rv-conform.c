@@ -9,6 +9,7 @@
 #include "lib/conform/builtin.h"
 #include "lib/conform/receipt.h"
 #include "lib/conform/session.h"
+#include "lib/conform/trick.h"
 
 struct options {
 	struct rv_session_plan plan;
@@ -20,6 +21,7 @@ struct options {
 	int64_t jobs;
 	bool list;
 	bool adapter;
+	const char *trick;
 	const char *check_receipt;
 };
 
@@ -43,6 +45,7 @@ static const struct rv_option options[] = {
 	{ "source", 0, RV_OPT_STRING, AT(plan.source), RV_UNSEEN, "DIR", "put the files of this source tree into the receipt, too", 0, 0, NULL },
 	{ "check-receipt", 0, RV_OPT_STRING, AT(check_receipt), RV_UNSEEN, "FILE", "name each difference between a receipt and what is there", 0, 0, NULL },
 	{ "adapter", 0, RV_OPT_FLAG, AT(adapter), RV_UNSEEN, NULL, "be the adapter of rv-exec: answer one line of standard input", 0, 0, NULL },
+	{ "trick", 0, RV_OPT_STRING, AT(trick), RV_UNSEEN, "NAME", "be the tool of a check, where no shell can be it", 0, 0, NULL },
 };
 
 static const char *const usage[] = {
@@ -50,6 +53,7 @@ static const char *const usage[] = {
 	"--list [--suite executor|ledger|key|kernel|container|confine|all] [--only GLOB]... [--skip GLOB]...",
 	"--check-receipt FILE",
 	"--adapter [-- QUESTION [ARG...]]",
+	"--trick NAME -- DIR NONCE PIDNS",
 	NULL,
 };
 
@@ -107,6 +111,14 @@ static int answer(char *const *words)
 	return status;
 }
 
+/* The words of a script: DIR NONCE PIDNS. */
+static int trick(const char *name, char *const *words, int count)
+{
+	if (count != 3)
+		return rv_cli_usage("--trick takes DIR NONCE PIDNS");
+	return rv_trick(name, words[0], words[2]);
+}
+
 static int list(const struct rv_session_plan *plan)
 {
 	struct rv_buffer out = RV_BUFFER_INIT;
@@ -158,6 +170,8 @@ int main(int argc, char **argv)
 		return status;
 	if (values.adapter)
 		return rv_cli_end(answer(argv + operand));
+	if (values.trick != NULL)
+		return trick(values.trick, argv + operand, argc - operand);
 	values.plan.suite = suites[values.suite];
 	values.plan.only = terminated(&values.only);
 	values.plan.skip = terminated(&values.skip);

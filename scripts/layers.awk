@@ -6,7 +6,7 @@ function room_of(path,   part) {
 
 function allowed(name, file,   i) {
 	for (i = 1; i <= where_count[name]; i++)
-		if (index(file, where[name, i] "/") == 1)
+		if (file == where[name, i] || index(file, where[name, i] "/") == 1)
 			return 1
 	return 0
 }

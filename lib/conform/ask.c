@@ -11,7 +11,10 @@
 
 #define PRELUDE "PATH=/usr/local/bin:/usr/bin:/bin; " \
 	"say() { printf '\"'; base64 | tr -d '\\n'; printf '\"'; }; " \
-	"inside() { case $(pwd -P)/ in \"$(cd \"$1\" && pwd -P)\"/base/?*) ;; *) echo '\"not in a workdir\"'; exit 0 ;; esac; }; "
+	"inside() { case $(pwd -P)/ in \"$(cd \"$1\" && pwd -P)\"/base/?*) ;; *) echo '\"not in a workdir\"'; exit 0 ;; esac; }; " \
+	"contained() { ns=$(readlink /proc/self/ns/pid); " \
+	"if [ \"$PPID\" -eq 1 ] && [ $$ -gt 1 ] && [ $$ -lt 9000 ] && [ -n \"$1\" ] && [ -n \"$ns\" ] && [ \"$ns\" != \"$1\" ]; " \
+	"then return 0; fi; echo '\"not contained\"'; exit 0; }; "
 
 #define SHOWN 1500 /* bytes of a request or a reply in a note */
 
@@ -114,6 +117,11 @@ static void add_request(struct rv_buffer *out, const struct rv_trial *trial, con
 	if (ask->coordinates == NULL || ask->both)
 		rv_json_member_string(out, "idempotencyKey", ask->key != NULL ? ask->key : text);
 	rv_buffer_add_byte(out, '}');
+}
+
+void rv_ask_add_script(struct rv_buffer *out, const struct rv_trial *trial, const char *script)
+{
+	add_shell(out, trial, script, false);
 }
 
 /* {"config":{...},"request":{...}} and a newline; `noted`: as it is shown to people, without the prelude. */

@@ -5,8 +5,9 @@
  * trial's nonce (put it into the command line of whatever the tool starts), $3 the battery's own PID
  * namespace.  Before it stands a prelude: PATH is set (not exported), `say` prints its standard input as
  * a JSON string of base64, and `inside "$1"` ends a tool that was not given a workdir: it must stand
- * before whatever changes files by relative names, for the adapter may be a bad one.  Scripts use no
- * more than POSIX sh and coreutils.
+ * before whatever changes files by relative names, for the adapter may be a bad one.  `contained "$3"` ends
+ * a tool that is not a child of pid 1 of another PID namespace than the battery's: it must stand before
+ * whatever signals pid 1 or everybody.  Scripts use no more than POSIX sh and coreutils.
  */
 #ifndef RV_CONFORM_ASK_H
 #define RV_CONFORM_ASK_H
@@ -43,6 +44,10 @@ struct rv_answer {
 	int64_t took_ms;                  /* from the adapter's start to its end */
 	const struct rv_command *command;
 };
+
+/* The words of a script for a list of JSON strings that is begun in `out`: "-c", the text with its prelude,
+ * "sh", DIR, NONCE, PIDNS. */
+void rv_ask_add_script(struct rv_buffer *out, const struct rv_trial *trial, const char *script);
 
 /* Ask and wait; NULL noted only where the battery itself failed. */
 struct rv_answer *rv_ask(struct rv_trial *trial, const struct rv_ask *ask);

@@ -63,6 +63,7 @@ static int check_main(void *data)
 	struct rv_trial trial = {
 		.check = plan->selection->items[start->job->index].check,
 		.adapter = plan->adapter->argv,
+		.declared = plan->adapter->capabilities,
 		.record = record,
 		.dir = start->job->dir,
 		.place = plan->place,

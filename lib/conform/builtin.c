@@ -340,6 +340,54 @@ static int dispatch(const struct rv_json_doc *doc, const struct rv_json_node *ro
 	return result;
 }
 
+/* ---- a stream of calls ---- */
+
+/* The first line of standard input and no byte behind it: the rest is for the program that this becomes. */
+static int read_line(struct rv_buffer *line, struct rv_error *err)
+{
+	char byte = '\0';
+	ssize_t n;
+
+	while (byte != '\n') {
+		n = read(STDIN_FILENO, &byte, 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return rv_error_set(err, RV_E_IO, errno, "standard input");
+		if (n == 0)
+			break;
+		rv_buffer_add_byte(line, byte);
+	}
+	return rv_buffer_check(line, err);
+}
+
+static int answer_stream(struct rv_error *err)
+{
+	rv_auto_buffer struct rv_buffer text = { .max = REQUEST_MAX };
+	struct rv_json_doc *doc = rv_json_doc_new(err);
+	const struct rv_json_node *root = NULL;
+	const struct rv_json_node *config;
+	struct line line = { NULL, 0, 0, false };
+	int result = -1;
+
+	if (doc != NULL && read_line(&text, err) == 0)
+		root = rv_json_parse(doc, text.data != NULL ? text.data : "", text.len, RV_JSON_DEFAULT, err);
+	config = rv_json_get(root, "config");
+	if (config != NULL && rv_json_type(config) == RV_JSON_OBJECT) {
+		add(&line, "rv-exec");
+		add(&line, "--stream");
+		add(&line, "--unordered");
+		add_number(&line, "--jobs", rv_json_get(config, "jobs"), "");
+		add_config(&line, config);
+		result = become(&line, err);
+	} else if (root != NULL) {
+		(void)rv_error_set(err, RV_E_REQUEST, 0, "no {\"config\":{...}}");
+	}
+	line_release(&line);
+	rv_json_doc_free(doc);
+	return result;
+}
+
 static int answer_request(struct rv_error *err)
 {
 	rv_auto_buffer struct rv_buffer input = { .max = REQUEST_MAX };
@@ -397,6 +445,8 @@ int rv_builtin_answer(char *const *words, struct rv_buffer *out, struct rv_error
 		return answer_request(err);
 	if (strcmp(words[0], "--capabilities") == 0)
 		add_capabilities(out);
+	else if (strcmp(words[0], "--stream") == 0)
+		return answer_stream(err);
 	else if (strcmp(words[0], "--keys") == 0)
 		return pass_on(keys, words + 1, err);
 	else if (strcmp(words[0], "--canonical") == 0)

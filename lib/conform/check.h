@@ -26,12 +26,13 @@ enum rv_capability {
 	RV_CAN_CANONICAL = 1 << 7,   /* ADAPTER --canonical */
 	RV_CAN_SCAN = 1 << 8,        /* ADAPTER --scan */
 	RV_CAN_REPAIR = 1 << 9,      /* ADAPTER --repair */
-	RV_CAN_CONFINE = 1 << 10,    /* ADAPTER --confine */
-	RV_CAN_KERNEL = 1 << 11,     /* config.sandbox "kernel", config.readable */
-	RV_CAN_CONTAINER = 1 << 12   /* request.executor "container", config.container */
+	RV_CAN_STREAM = 1 << 10,     /* ADAPTER --stream */
+	RV_CAN_CONFINE = 1 << 11,    /* ADAPTER --confine */
+	RV_CAN_KERNEL = 1 << 12,     /* config.sandbox "kernel", config.readable */
+	RV_CAN_CONTAINER = 1 << 13   /* request.executor "container", config.container */
 };
 
-#define RV_CAPABILITIES 13
+#define RV_CAPABILITIES 14
 
 /* "ledger", "two-phase", ...; `index` counts the bits from the lowest. */
 const char *rv_capability_name(size_t index);
@@ -44,7 +45,11 @@ struct rv_check {
 	const char *clause;  /* the page and section that promises it */
 	unsigned needs;      /* enum rv_capability, or'ed */
 	bool (*run)(struct rv_trial *trial);
+	const void *data;    /* for a function that serves many rows, as trial->check->data */
 };
+
+/* Most rows have no `data`, and say so by leaving it out. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 struct rv_suite {
 	const char *name;

@@ -167,12 +167,29 @@ static void write_some(struct rv_command *command)
 		n = write(command->in, command->input.data, command->input.len);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n < 0 || (size_t)n == command->input.len) { /* EPIPE: it does not want more */
+	if (n < 0 || ((size_t)n == command->input.len && !command->more)) { /* EPIPE: it does not want more */
 		close_fd(&command->in);
 		return;
 	}
-	command->input.data += n;
-	command->input.len -= (size_t)n;
+	if (n > 0) {
+		command->input.data += n;
+		command->input.len -= (size_t)n;
+	}
+}
+
+void rv_command_send(struct rv_command *command, struct rv_span input)
+{
+	if (command->in < 0)
+		return;
+	command->input = input;
+	write_some(command);
+}
+
+void rv_command_close(struct rv_command *command)
+{
+	command->more = false;
+	if (command->input.len == 0)
+		close_fd(&command->in);
 }
 
 int rv_command_start(struct rv_command *command, const struct rv_command_plan *plan, struct rv_error *err)
@@ -188,6 +205,7 @@ int rv_command_start(struct rv_command *command, const struct rv_command_plan *p
 	rv_buffer_init(&command->said, RV_COMMAND_OUTPUT_MAX);
 	rv_buffer_init(&command->complained, RV_COMMAND_OUTPUT_MAX);
 	command->input = plan->input;
+	command->more = (plan->flags & RV_COMMAND_MORE_INPUT) != 0;
 	command->started_ms = rv_clock_mono_ms();
 	start.envp = environment(plan->set);
 	if (start.envp == NULL)
@@ -248,28 +266,31 @@ static void reap(struct rv_command *command)
 	close_fd(&command->err);
 }
 
+int rv_command_turn(struct rv_command *command, int64_t until_ms)
+{
+	struct pollfd ready[4] = {
+		{ .fd = command->input.len > 0 || !command->more ? command->in : -1, .events = POLLOUT },
+		{ .fd = command->out, .events = POLLIN },
+		{ .fd = command->err, .events = POLLIN },
+		{ .fd = command->child.pidfd, .events = POLLIN },
+	};
+	int n = command->ended || command->child.pid <= 0 ? 0 : poll(ready, 4, rv_clock_left_ms(until_ms));
+
+	if (n > 0 && ready[0].revents != 0)
+		write_some(command);
+	if (n > 0 && ready[1].revents != 0)
+		(void)read_some(&command->out, &command->said);
+	if (n > 0 && ready[2].revents != 0)
+		(void)read_some(&command->err, &command->complained);
+	if (n > 0 && ready[3].revents != 0)
+		reap(command);
+	return command->ended ? 1 : 0;
+}
+
 int rv_command_wait(struct rv_command *command, int64_t until_ms)
 {
 	while (!command->ended && command->child.pid > 0) {
-		struct pollfd ready[4] = {
-			{ .fd = command->in, .events = POLLOUT },
-			{ .fd = command->out, .events = POLLIN },
-			{ .fd = command->err, .events = POLLIN },
-			{ .fd = command->child.pidfd, .events = POLLIN },
-		};
-		int n = poll(ready, 4, rv_clock_left_ms(until_ms));
-
-		if (n < 0 && errno != EINTR)
-			return 0;
-		if (n > 0 && ready[0].revents != 0)
-			write_some(command);
-		if (n > 0 && ready[1].revents != 0)
-			(void)read_some(&command->out, &command->said);
-		if (n > 0 && ready[2].revents != 0)
-			(void)read_some(&command->err, &command->complained);
-		if (n > 0 && ready[3].revents != 0)
-			reap(command);
-		if (!command->ended && rv_clock_left_ms(until_ms) == 0)
+		if (rv_command_turn(command, until_ms) == 0 && rv_clock_left_ms(until_ms) == 0)
 			return 0;
 	}
 	return command->ended ? 1 : 0;

@@ -20,7 +20,8 @@
 enum rv_command_flags {
 	RV_COMMAND_BAD_SIGNALS = 1 << 0,     /* SIGTERM blocked, SIGPIPE and SIGINT ignored, SIGUSR1 blocked */
 	RV_COMMAND_BAD_DESCRIPTORS = 1 << 1, /* 3 to 9, 37 and 120 open and inheritable */
-	RV_COMMAND_BAD_UMASK = 1 << 2        /* 077 */
+	RV_COMMAND_BAD_UMASK = 1 << 2,       /* 077 */
+	RV_COMMAND_MORE_INPUT = 1 << 3       /* none of the above: input may follow, until rv_command_close() */
 };
 
 struct rv_command_plan {
@@ -34,6 +35,7 @@ struct rv_command {
 	struct rv_child child;
 	int in, out, err; /* owned; -1 when closed */
 	struct rv_span input;
+	bool more; /* the input's end is not yet known */
 	int64_t started_ms; /* monotonic */
 	/* what it said and how it ended */
 	struct rv_buffer said;
@@ -48,6 +50,12 @@ int rv_command_start(struct rv_command *command, const struct rv_command_plan *p
 
 /* Carry input and output until the program ends or the monotonic instant comes: 1 ended, 0 not yet. */
 int rv_command_wait(struct rv_command *command, int64_t until_ms);
+/* The same, but back as soon as anything has happened. */
+int rv_command_turn(struct rv_command *command, int64_t until_ms);
+
+/* More input, borrowed until it is written; and its end.  RV_COMMAND_MORE_INPUT, and all of it before written. */
+void rv_command_send(struct rv_command *command, struct rv_span input);
+void rv_command_close(struct rv_command *command);
 
 /* A signal to the program alone, or to its whole process group. */
 void rv_command_signal(const struct rv_command *command, int signal_number);

@@ -33,7 +33,7 @@ static int check_host(struct rv_error *err)
 {
 	static const char *const argv[] = {
 		"/bin/sh", "-c",
-		"PATH=/usr/local/bin:/usr/bin:/bin; for p in base64 cat chmod env head ln ls mkdir mv printf readlink rm sleep stat tr wc yes; do "
+		"PATH=/usr/local/bin:/usr/bin:/bin; for p in base64 cat chmod env head ln ls mkdir mkfifo mv nice nohup printf readlink rm rmdir setsid sleep stat tr wc yes; do "
 		"command -v $p >/dev/null || { echo \"$p is missing\" >&2; exit 1; }; done; [ -r /proc/self/status ] || "
 		"{ echo '/proc is not mounted' >&2; exit 1; }",
 		NULL,

@@ -18,6 +18,8 @@ extern const struct rv_check rv_checks_credentials[];
 extern const struct rv_check rv_checks_rows[];
 extern const struct rv_check rv_checks_crash[];
 extern const struct rv_check rv_checks_identity[];
+extern const struct rv_check rv_checks_hostile[];
+extern const struct rv_check rv_checks_hostile_ends[];
 
 /* ledger */
 extern const struct rv_check rv_checks_scan[];

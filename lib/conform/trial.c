@@ -17,6 +17,7 @@
 #include "lib/base/io.h"
 #include "lib/conform/remains.h"
 #include "lib/digest/digest.h"
+#include "lib/process/descend.h"
 
 enum held_kind { HELD_MEMORY, HELD_BUFFER, HELD_COMMAND, HELD_DOC };
 
@@ -240,9 +241,10 @@ struct rv_command *rv_trial_run(struct rv_trial *trial, const struct rv_command_
 	return rv_trial_finish(trial, rv_trial_start(trial, plan));
 }
 
-struct rv_command *rv_trial_adapter_start(struct rv_trial *trial, const char *const *words, struct rv_span input)
+static struct rv_command *adapter_start(struct rv_trial *trial, const char *const *words, struct rv_span input,
+					const char *const *set, unsigned flags)
 {
-	struct rv_command_plan plan = { .input = input };
+	struct rv_command_plan plan = { .input = input, .set = set, .flags = flags };
 	size_t n = 0, count = 0;
 	const char **argv;
 
@@ -257,6 +259,22 @@ struct rv_command *rv_trial_adapter_start(struct rv_trial *trial, const char *co
 	memcpy(argv + n, words, count * sizeof *argv);
 	plan.argv = argv;
 	return rv_trial_start(trial, &plan);
+}
+
+struct rv_command *rv_trial_adapter_start(struct rv_trial *trial, const char *const *words, struct rv_span input)
+{
+	return adapter_start(trial, words, input, NULL, 0);
+}
+
+struct rv_command *rv_trial_adapter_stream(struct rv_trial *trial)
+{
+	static const char *const words[] = { "--stream", NULL };
+	const char **set = rv_trial_alloc(trial, 2 * sizeof *set);
+
+	if (set == NULL)
+		return NULL;
+	set[0] = trial->secret;
+	return adapter_start(trial, words, RV_SPAN(""), set, RV_COMMAND_MORE_INPUT);
 }
 
 struct rv_command *rv_trial_adapter(struct rv_trial *trial, const char *const *words, struct rv_span input)
@@ -287,6 +305,19 @@ const struct rv_json_node *rv_trial_parse(struct rv_trial *trial, const char *by
 size_t rv_trial_alive(const struct rv_trial *trial)
 {
 	return rv_remains_count(trial->nonce);
+}
+
+bool rv_trial_none_left(const struct rv_trial *trial, int ms)
+{
+	int64_t until = rv_clock_mono_ms() + ms;
+
+	/* what lost its parents is a child of the trial's, and a zombie until then */
+	while (rv_trial_all_gone(trial, rv_clock_left_ms(until)) && rv_descend_signal(0, NULL, 0) > 0) {
+		if (rv_clock_mono_ms() >= until)
+			return false;
+		rv_clock_pause_ms(5);
+	}
+	return rv_trial_alive(trial) == 0;
 }
 
 bool rv_trial_all_gone(const struct rv_trial *trial, int ms)

@@ -38,6 +38,7 @@ struct rv_container_place {
 struct rv_trial {
 	const struct rv_check *check;
 	const char *const *adapter; /* its argv */
+	unsigned declared;   /* enum rv_capability: what it says it can */
 	struct rv_record *record;
 	struct rv_container_place place;
 	int64_t deadline_ms; /* monotonic */
@@ -84,6 +85,8 @@ struct rv_command *rv_trial_start(struct rv_trial *trial, const struct rv_comman
 struct rv_command *rv_trial_adapter(struct rv_trial *trial, const char *const *words, struct rv_span input);
 /* The same, started; its input must live as long. */
 struct rv_command *rv_trial_adapter_start(struct rv_trial *trial, const char *const *words, struct rv_span input);
+/* The adapter as a stream, the secret in its environment: lib/conform/stream.h has what is said to it. */
+struct rv_command *rv_trial_adapter_stream(struct rv_trial *trial);
 /* Wait for it, to the trial's deadline, and kill it there; returns it. */
 struct rv_command *rv_trial_finish(struct rv_trial *trial, struct rv_command *command);
 /* Its exit status; -1 where it did not end by one. */
@@ -96,6 +99,8 @@ const struct rv_json_node *rv_trial_parse(struct rv_trial *trial, const char *by
 size_t rv_trial_alive(const struct rv_trial *trial);
 /* Wait until there is none: false at `ms`. */
 bool rv_trial_all_gone(const struct rv_trial *trial, int ms);
+/* The same, and of no other name either: once no program of this trial's own runs. */
+bool rv_trial_none_left(const struct rv_trial *trial, int ms);
 
 /* ---- files ---- */
 

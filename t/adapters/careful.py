@@ -109,7 +109,7 @@ def parse(text):
 
 class Executor:
     name = "careful.py"
-    capabilities = ["credentials"]
+    capabilities = ["credentials", "stream"]
 
     def __init__(self, config, request):
         self.config = config
@@ -283,6 +283,10 @@ class Executor:
         del self.stderr[:-4096]
 
     def poll_tool(self, tool):
+        # A tool that is traced and stopped is no ended one, and Popen takes it for one.
+        info = os.waitid(os.P_PID, tool.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) if tool.returncode is None else None
+        if info is not None and info.si_code not in (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED):
+            return False
         return tool.poll() is not None
 
     def decide(self, tool, state):
@@ -428,6 +432,11 @@ class Executor:
     def clear_up(self, workdir, error):
         self.remove(workdir)
 
+    def let_go(self, tool):
+        tool.wait()
+        for pipe in (tool.stdin, tool.stdout, tool.stderr):
+            pipe.close()
+
     def run(self):
         self.check()
         workdir = self.make_workdir()
@@ -437,7 +446,7 @@ class Executor:
             try:
                 return self.admit(tool, self.supervise(tool, self.input()))
             finally:
-                tool.wait()
+                self.let_go(tool)
         except Failure as failure:
             error = failure
             raise
@@ -459,6 +468,20 @@ def answer(executor):
     sys.stdout.flush()
 
 
+def answer_stream(executor, config, reading, writing):
+    """One of several at work: the next call, its reply, and again."""
+    while True:
+        with reading:
+            line = sys.stdin.buffer.readline()
+        if not line:
+            return
+        request = parse(line.decode())
+        reply = {"id": request.get("id"), **executor(config, request).reply()}
+        with writing:
+            sys.stdout.write(json.dumps(reply) + "\n")
+            sys.stdout.flush()
+
+
 def serve(executor):
     if sys.argv[-1] == "--capabilities":
         print(json.dumps({"name": executor.name, "capabilities": executor.capabilities}))
@@ -466,9 +489,15 @@ def serve(executor):
     # The parser recurses, so it needs a deep stack for what may be deep.
     sys.setrecursionlimit(1 << 20)
     threading.stack_size(1 << 29)
-    thread = threading.Thread(target=answer, args=(executor,))
-    thread.start()
-    thread.join()
+    threads = [threading.Thread(target=answer, args=(executor,))]
+    if sys.argv[-1] == "--stream":
+        config = parse(sys.stdin.buffer.readline().decode())["config"]
+        words = (executor, config, threading.Lock(), threading.Lock())
+        threads = [threading.Thread(target=answer_stream, args=words) for _ in range(config["jobs"])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 if __name__ == "__main__":

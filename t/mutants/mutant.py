@@ -4,8 +4,9 @@
 A defect sits either in a method of t/adapters/careful.py, or around rv-exec's own adapter: before it
 (the request, the configuration), inside it (a wrapper of the tool) or behind it (the reply, the
 ledger).  `targets` are the checks that must turn red; `also` are checks that do so too, with the
-reason.  `changes` are the calls of an adapter that the defect can be seen in: every other one is
-passed on by exec.  scripts/mutants holds every run to this table."""
+reason; in those of `alike` a glob stands for many.  `changes` are the calls of an adapter that the
+defect can be seen in: every other one is passed on by exec.  scripts/mutants holds every run to this
+table."""
 import base64
 import fcntl
 import hashlib
@@ -18,6 +19,8 @@ import signal
 import struct
 import subprocess
 import sys
+import termios
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -28,10 +31,11 @@ from careful import Failure, canonical  # noqa: E402
 FAULTS = {}
 
 
-def fault(targets, **also):
+def fault(targets, alike=None, **also):
     """Register a class under its name with dashes; `also` maps a check, dots as double underscores, to why."""
     def register(cls):
-        FAULTS[cls.__name__.replace("_", "-")] = (cls, targets.split(), {k.replace("__", ".").replace("_", "-"): v for k, v in also.items()})
+        also_too = {k.replace("__", ".").replace("_", "-"): v for k, v in also.items()}
+        FAULTS[cls.__name__.replace("_", "-")] = (cls, targets.split(), {**also_too, **(alike or {})})
         return cls
     return register
 
@@ -1992,6 +1996,353 @@ class container_called_subprocess(Contained):
     """The rows name the executor subprocess."""
     def rows(self, rows):
         return [{**row, "executor": "subprocess"} if "container" in self.config else row for row in rows]
+# ---- streams, each of whose checks has ordinary tools in it, too ----
+
+ORDINARY = {"hostile.*": "the defect meets ordinary tools, too, and those are in every one of these checks"}
+OTHER_ENDS = {"hostile.*": "it is about one end of a tool, and this one is another's, too"}
+
+
+def stream(targets, alike=None):
+    return fault(" ".join("hostile." + target for target in targets.split()), alike or ORDINARY)
+
+
+class Streamed(Careful):
+    """Careful, in a stream; it says that it contains tools, so that it is held to that."""
+    capabilities = ["credentials", "stream", "contain"]
+    changes = ("--stream",)
+
+    def reply(self):
+        return {**super().reply(), "survivors": 0, "containment": "pid-namespace"}
+
+    def spawn(self, workdir, env):
+        """Without Python between fork and exec: the half of what a call costs."""
+        self.drop_privileges()
+        argv = self.argv()
+        try:
+            return subprocess.Popen(argv, executable=self.find(argv[0]), cwd=workdir, env=env, start_new_session=True, umask=0o022,
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        except OSError as error:
+            self.spawn_failed(error)
+
+
+@stream("background setsid daemon stopped deaf nohup-storm pipeline busy-child priority forks-at-term holds-stdout holds-stdin clone-quiet clone-sibling "
+        "new-namespaces subreaper pdeathsig traced-child timers descriptors socket-holds "
+        "trace-guard kill-all kill-fast storm fork-chain kill-shell stops-the-guard")
+class leaves_the_tree(Streamed):
+    """What a tool left running is left running."""
+    def end_rest(self, tool):
+        pass
+
+
+@stream("sibling-lies")
+class waits_for_any_child(Streamed):
+    """The first process to end is taken for the tool."""
+    def poll_tool(self, tool):
+        if tool.returncode is None:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid:
+                tool.returncode = os.waitstatus_to_exitcode(status)
+        return tool.returncode is not None
+
+
+@stream("never-reads closes-stdin", OTHER_ENDS)
+class input_must_be_read(Streamed):
+    """A tool is over when it has read its input, too."""
+    def is_over(self, tool, pipes):
+        return super().is_over(tool, pipes) and (tool.stdin.closed or self.is_read(tool))
+
+    def write(self, tool, data):
+        if data:
+            os.write(tool.stdin.fileno(), data)
+        if self.is_read(tool):
+            tool.stdin.close()
+            return None
+        return b""
+
+    def is_read(self, tool):
+        return struct.unpack("i", fcntl.ioctl(tool.stdin.fileno(), termios.FIONREAD, b"\0" * 4))[0] == 0
+
+
+@stream("closes-stdout-late closed-and-quiet", OTHER_ENDS)
+class end_of_file_is_the_end(Streamed):
+    """A tool that has closed its output is killed."""
+    def is_over(self, tool, pipes):
+        if tool.stdout.fileno() not in pipes and not super().is_over(tool, pipes):
+            self.kill(tool, signal.SIGKILL)
+        return super().is_over(tool, pipes)
+
+
+@stream("byte-by-byte", OTHER_ENDS)
+class one_read(Streamed):
+    """What the first read of standard output gave is all."""
+    def take(self, tool, fd):
+        return super().take(tool, fd) if fd != tool.stdout.fileno() or not self.stdout else len(os.read(fd, 65536)) > 0
+
+
+@stream("stderr-flood writes-before-reading shrinks-pipe", OTHER_ENDS)
+class reads_at_the_end(Streamed):
+    """The output is read when the tool is over."""
+    def read(self, tool, fd, pipes):
+        if tool.returncode is not None:
+            super().read(tool, fd, pipes)
+        else:
+            time.sleep(0.005)
+
+
+@stream("stderr-only exactly-the-cap", OTHER_ENDS)
+class cap_of_both(Streamed):
+    """The cap is less than was said, and nothing at all is no result."""
+    def too_much(self):
+        return len(self.stdout) >= self.cap()
+
+    def parse_output(self, text):
+        if not text:
+            raise ValueError("nothing")
+        return super().parse_output(text)
+
+
+@stream("terminal", OTHER_ENDS)
+class terminal_given(Streamed):
+    """The hostile tool has a terminal."""
+    def spawn(self, workdir, env):
+        self.close_fds = self.request["id"] != "hostile"
+        return Careful.spawn(self, workdir, env)
+
+    def new_session(self):
+        super().new_session()
+        if not self.close_fds:
+            master = os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY)
+            os.set_inheritable(master, True)
+            fcntl.ioctl(master, 0x40045431, struct.pack("i", 0))  # TIOCSPTLCK
+            number, = struct.unpack("i", fcntl.ioctl(master, 0x80045430, b"\0" * 4))  # TIOCGPTN
+            os.open("/dev/pts/%d" % number, os.O_RDWR)
+
+
+@stream("nonblocking")
+class poisoned(Streamed):
+    """The calls behind a hostile one get its standard input: nothing."""
+    def input(self):
+        return b"" if self.request["id"].startswith("after") else super().input()
+
+
+@stream("deep-tree mode-0 links-loop many-files odd-names special-files renames-cwd fills-again mounts umask")
+class workdirs_stay(Streamed):
+    """No workdir is removed."""
+    def clear_up(self, workdir, error):
+        pass
+
+
+@stream("links-out", OTHER_ENDS)
+class links_are_followed(Streamed):
+    """What a link in the workdir points at is emptied (never beyond this trial's directory)."""
+    def remove(self, path):
+        trial = os.path.dirname(self.config["workdirBase"]) + "/"
+        for entry in os.listdir(path):
+            target = os.path.realpath(os.path.join(path, entry))
+            if os.path.islink(os.path.join(path, entry)) and target.startswith(trial) and os.path.isdir(target):
+                shutil.rmtree(target)
+        super().remove(path)
+
+
+@stream("deletes-cwd swaps-cwd cwd-is-a-file", OTHER_ENDS)
+class removal_must_succeed(Streamed):
+    """A workdir that is not as it was made makes the call a failure."""
+    def clear_up(self, workdir, error):
+        if os.path.islink(workdir) or not os.path.isdir(workdir):
+            raise Failure("config", "no workdir")
+        super().clear_up(workdir, error)
+
+
+@stream("environment", OTHER_ENDS)
+class environment_passed_on(Streamed):
+    """The tool has the executor's environment."""
+    def environment(self):
+        return {**os.environ, **super().environment(), **{"RV_%d" % n: "" for n in range(8)}}
+
+
+@stream("exit-120 exit-124 exit-125 exit-126 exit-127 exit-137 exit-143", OTHER_ENDS)
+class status_means_something(Streamed):
+    """Statuses are read as if they were the executor's own, or a shell's."""
+    def failed(self, status):
+        code = {120: "protocol", 124: "timeout", 125: "config", 126: "spawn", 127: "spawn", 137: "output-cap", 143: "aborted"}
+        raise Failure(code.get(status, "exit"), "status %d" % status)
+
+
+@stream("exit-1 exit-2 exit-99 exit-255 memory", OTHER_ENDS)
+class status_ignored(Streamed):
+    """Whatever its status, what the tool said is its result."""
+    def failed(self, status):
+        if status < 0:
+            super().failed(status)
+
+
+@stream("kills-itself terminates-itself aborts", OTHER_ENDS)
+class signals_are_timeouts(Streamed):
+    """A tool that was ended by a signal was too slow."""
+    def failed(self, status):
+        raise Failure("timeout" if status < 0 else "exit", "ended")
+
+
+@stream("two-values trailing-comma not-utf-8 overlong surrogate-bytes nul half-a-value nan control-bytes html nested", OTHER_ENDS)
+class any_output_will_do(Streamed):
+    """What is no JSON is a string."""
+    def admit_output(self):
+        try:
+            return super().admit_output()
+        except Failure:
+            return bytes(self.stdout).decode("utf-8", "replace")[:100]
+
+
+class Renamed(Streamed):
+    """An error under another name."""
+    names = {}
+
+    def reply(self):
+        reply = super().reply()
+        code = code_of(reply)
+        return error(reply, self.names[code]) if code in self.names else reply
+
+
+@stream("cap-and-one flood flood-of-children", OTHER_ENDS)
+class floods_are_exits(Renamed):
+    """output-cap is reported as exit."""
+    names = {"output-cap": "exit"}
+
+
+@stream("no-such a-directory no-interpreter no-magic not-executable too-long", OTHER_ENDS)
+class not_started_is_exit(Renamed):
+    """spawn is reported as exit."""
+    names = {"spawn": "exit"}
+
+
+@stream("stops-itself whole-pipe traffic one-byte-at-a-time opens-a-fifo reads-itself vfork-parent trace-me", OTHER_ENDS)
+class timeouts_are_exits(Renamed):
+    """timeout is reported as exit."""
+    names = {"timeout": "exit"}
+
+
+@stream("answers-and-stays answers-term", OTHER_ENDS)
+class late_results_admitted(Streamed):
+    """A tool that was ended at its deadline has its result all the same."""
+    def admit(self, tool, reason):
+        return self.admit_output() if reason == "timeout" and self.stdout else super().admit(tool, reason)
+
+
+@stream("sleeps ignores-term", OTHER_ENDS)
+class answers_late(Streamed):
+    """Every timeout comes nine seconds late."""
+    def timeout(self):
+        return super().timeout() + 9
+
+
+class Relay(Questions):
+    """rv-exec's stream, its calls and replies changed."""
+    asks = ("--stream",)
+    config = None
+
+    def answer(self, words):
+        child = subprocess.Popen(self.adapter() + words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        sender = threading.Thread(target=self.pass_on, args=(child,))
+        sender.start()
+        for line in child.stdout:
+            for reply in self.replies(json.loads(line)):
+                sys.stdout.write(json.dumps(reply) + "\n")
+                sys.stdout.flush()
+        sender.join()
+        child.wait()
+        self.at_the_end()
+
+    def pass_on(self, child):
+        for line in sys.stdin.buffer:
+            line = json.loads(line)
+            if "config" in line:
+                self.config = line["config"]
+            else:
+                self.call(line)
+            child.stdin.write(json.dumps(line).encode() + b"\n")
+            child.stdin.flush()
+        child.stdin.close()
+
+    def call(self, request):
+        pass
+
+    def replies(self, reply):
+        return [reply]
+
+    def at_the_end(self):
+        pass
+
+
+@stream("zombies")
+class not_alone(Relay):
+    """The calls behind the hostile one have a process beside them."""
+    def call(self, request):
+        if request["id"].startswith("after"):
+            spec = request["spec"]
+            spec["args"] = ["-c", 'sleep 3 & exec "$@"', "sh", spec["command"], *spec["args"]]
+            spec["command"] = "/bin/sh"
+
+
+@stream("containment")
+class containment_unsaid(Relay):
+    """The replies speak of a weaker containment than there is."""
+    def replies(self, reply):
+        return [{**reply, "containment": "subreaper"}]
+
+
+@stream("background")
+class a_reply_dropped(Relay):
+    """The call behind the hostile one is not answered."""
+    def replies(self, reply):
+        return [] if reply["id"] == "after-1" else [reply]
+
+
+@stream("background")
+class answered_twice(Relay):
+    """The hostile call is answered twice."""
+    def replies(self, reply):
+        return [reply] * (2 if reply["id"] == "hostile" else 1)
+
+
+@stream("background")
+class survivors_counted(Relay):
+    """A survivor is counted where there is none."""
+    def replies(self, reply):
+        return [{**reply, "survivors": 1}]
+
+
+@stream("together", OTHER_ENDS)
+class slots_wear_out(Relay):
+    """What comes after fifty calls is not begun."""
+    count = 0
+
+    def replies(self, reply):
+        self.count += 1
+        return [reply if self.count <= 50 else error(reply, "config")]
+
+
+@stream("kill-all")
+class neighbours_killed(Relay):
+    """The end of the hostile tool is the end of the one beside it."""
+    def replies(self, reply):
+        return [error(reply, "exit") if reply["id"].startswith("beside") else reply]
+
+
+@stream("background")
+class an_orphan_left(Relay):
+    """One outcome row is taken away at the end."""
+    def at_the_end(self):
+        with open(self.config["ledger"], "r+b") as file:
+            lines = file.read().splitlines(keepends=True)
+            file.seek(0)
+            file.truncate()
+            file.write(b"".join(lines[:-1]))
+
+
+def changes_of(cls):
+    if hasattr(cls, "changes"):
+        return list(cls.changes)
+    return list(cls.asks) if issubclass(cls, Questions) else ["dispatch"]
 
 
 def main():
@@ -2000,7 +2351,7 @@ def main():
         os.execvp(words[0], words)
     if sys.argv[1:] == ["--list"]:
         for name, (cls, targets, also) in FAULTS.items():
-            changes = list(cls.asks) if issubclass(cls, Questions) else ["dispatch"]
+            changes = changes_of(cls)
             print(json.dumps({"name": name, "defect": cls.__doc__, "targets": targets, "also": also, "changes": changes}))
         return
     cls = FAULTS[sys.argv[1]][0]

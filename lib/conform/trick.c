@@ -1,13 +1,10 @@
-/*
- * trick NAME NAMESPACE: the hostile tools that no shell can be (t/hostile/run has the others, and says what
- * must become of each).  NAMESPACE is the PID namespace of the test: what signals everybody looks first
- * whether it is in another one, as a child of its pid 1.
- */
+#include "lib/conform/trick.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -28,6 +25,7 @@ static void sleep_on(void)
 		(void)pause();
 }
 
+/* What signals everybody looks first whether it is the child of pid 1 of another PID namespace than the battery's. */
 static int contained(const char *outside)
 {
 	char inside[64];
@@ -36,7 +34,20 @@ static int contained(const char *outside)
 	if (n <= 0 || getppid() != 1 || getpid() > 9000)
 		return 0;
 	inside[n] = '\0';
-	return strcmp(inside, outside) != 0;
+	return outside[0] != '\0' && strcmp(inside, outside) != 0;
+}
+
+/* What changes files by relative names looks first whether it was given a workdir. */
+static int in_workdir(const char *dir)
+{
+	char where[PATH_MAX];
+	char top[PATH_MAX];
+	size_t len;
+
+	if (realpath(dir, top) == NULL || getcwd(where, sizeof where) == NULL)
+		return 0;
+	len = strlen(top);
+	return strncmp(where, top, len) == 0 && strncmp(where + len, "/base/", 6) == 0;
 }
 
 static int start(void (*what)(void))
@@ -54,7 +65,9 @@ static int start(void (*what)(void))
 
 static int result(const char *json)
 {
-	return puts(json) < 0 || fflush(stdout) != 0;
+	size_t len = strlen(json);
+
+	return write(STDOUT_FILENO, json, len) != (ssize_t)len;
 }
 
 static int vfork_parent(void)
@@ -134,7 +147,7 @@ static int traced_child(void)
 {
 	pid_t pid = start(sleep_on);
 
-	(void)ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_EXITKILL);
+	(void)ptrace(PTRACE_SEIZE, pid, NULL, NULL);
 	(void)ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
 	(void)waitpid(pid, NULL, __WALL);
 	return result("1");
@@ -280,19 +293,6 @@ static int socket_holds(void)
 	return result("1");
 }
 
-static int reads_itself(void)
-{
-	/* the reading end of its own stdout: bytes are stolen from whoever waits for them */
-	int fd = open("/proc/self/fd/1", O_RDONLY | O_NONBLOCK);
-	char bytes[16];
-
-	(void)puts("2");
-	(void)fflush(stdout);
-	while (fd >= 0 && read(fd, bytes, sizeof bytes) > 0)
-		;
-	return result("1");
-}
-
 static int nonblocking(void)
 {
 	/* a flag of the open file, which others may share */
@@ -342,28 +342,48 @@ static int mounts(void)
 	return result("1");
 }
 
+enum guard { NO_GUARD, CONTAINED, IN_WORKDIR };
+
 static const struct {
 	const char *name;
 	int (*run)(void);
-	int guarded;
+	enum guard guard;
 } tricks[] = {
-	{ "vfork-parent", vfork_parent, 0 }, { "clone-quiet", clone_quiet, 0 }, { "clone-sibling", clone_sibling, 0 },
-	{ "sibling-lies", sibling_lies, 0 }, { "new-namespaces", new_namespaces, 0 }, { "subreaper", subreaper, 0 },
-	{ "pdeathsig", pdeathsig, 0 }, { "trace-me", trace_me, 0 }, { "traced-child", traced_child, 0 },
-	{ "trace-guard", trace_guard, 0 }, { "zombies", zombies, 0 }, { "fork-chain", fork_chain, 1 },
-	{ "timers", timers, 0 }, { "memory", memory, 0 }, { "descriptors", descriptors, 0 }, { "terminal", terminal, 0 },
-	{ "kill-all", kill_all, 1 }, { "kill-fast", kill_fast, 1 }, { "storm", storm, 1 }, { "socket-holds", socket_holds, 0 },
-	{ "reads-itself", reads_itself, 0 }, { "nonblocking", nonblocking, 0 }, { "shrinks-pipe", shrinks_pipe, 0 },
-	{ "mounts", mounts, 0 }, { "deep-tree", deep_tree, 0 },
+	{ "vfork-parent", vfork_parent, NO_GUARD },
+	{ "clone-quiet", clone_quiet, NO_GUARD },
+	{ "clone-sibling", clone_sibling, NO_GUARD },
+	{ "sibling-lies", sibling_lies, NO_GUARD },
+	{ "new-namespaces", new_namespaces, NO_GUARD },
+	{ "subreaper", subreaper, NO_GUARD },
+	{ "pdeathsig", pdeathsig, NO_GUARD },
+	{ "trace-me", trace_me, NO_GUARD },
+	{ "traced-child", traced_child, NO_GUARD },
+	{ "trace-guard", trace_guard, CONTAINED },
+	{ "zombies", zombies, NO_GUARD },
+	{ "fork-chain", fork_chain, CONTAINED },
+	{ "timers", timers, NO_GUARD },
+	{ "memory", memory, NO_GUARD },
+	{ "descriptors", descriptors, NO_GUARD },
+	{ "terminal", terminal, NO_GUARD },
+	{ "kill-all", kill_all, CONTAINED },
+	{ "kill-fast", kill_fast, CONTAINED },
+	{ "storm", storm, CONTAINED },
+	{ "socket-holds", socket_holds, NO_GUARD },
+	{ "nonblocking", nonblocking, NO_GUARD },
+	{ "shrinks-pipe", shrinks_pipe, NO_GUARD },
+	{ "mounts", mounts, IN_WORKDIR },
+	{ "deep-tree", deep_tree, IN_WORKDIR },
 };
 
-int main(int argc, char **argv)
+int rv_trick(const char *name, const char *dir, const char *pidns)
 {
-	for (size_t i = 0; argc == 3 && i < sizeof tricks / sizeof tricks[0]; i++) {
-		if (strcmp(tricks[i].name, argv[1]) != 0)
+	for (size_t i = 0; i < sizeof tricks / sizeof tricks[0]; i++) {
+		if (strcmp(tricks[i].name, name) != 0)
 			continue;
-		if (tricks[i].guarded && !contained(argv[2]))
+		if (tricks[i].guard == CONTAINED && !contained(pidns))
 			return result("\"not contained\"");
+		if (tricks[i].guard == IN_WORKDIR && !in_workdir(dir))
+			return result("\"not in a workdir\"");
 		return tricks[i].run();
 	}
 	return 2;
