@@ -124,7 +124,9 @@ print(*out)' "$1"
 	rv_equal "$(count ledger 'r["phase"] == "intent"')" "$(count ledger 'r["phase"] == "outcome"')"
 	no_workdir
 	rm ledger
-	s <in | { read -r line; rv_until eval '[ "$(wc -l <ledger)" -gt 100 ]'; printf '%s\n' "$line"; cat; } >out
+	# Replies of four thousand bytes: many times what the pipe holds.
+	sed "s/\"runId\":\"r\"/\"runId\":\"$(printf '%4000s' '' | tr ' ' r)\"/" in >long
+	s <long | { read -r line; rv_until eval '[ "$(wc -l <ledger)" -gt 150 ]'; printf '%s\n' "$line"; cat; } >out
 	rv_equal 200 "$(grep -c '"ok":true' out)"
 }
 
@@ -193,7 +195,7 @@ print(*out)' "$1"
 	/usr/bin/python3 -Ic '
 import json
 for n in range(6):
-    print(json.dumps({"id": n, "tool": "id", "args": {"b": ["\u00e9\n\u2028\U0001f600" * (n * 9000), n], "a": "x" * (n * 60000)},
+    print(json.dumps({"id": n, "tool": "id", "args": {"b": ["\u00e9\n\u2028\U0001f600" * (n * 25000), n], "a": "x" * (n * 60000)},
                       "ctx": {"runId": "r", "idempotencyKey": f"k{n}"}}))' >in
 	s --max-output 4MiB <in | /usr/bin/python3 -Ic '
 import json, os, sys

@@ -341,15 +341,18 @@ static int watch_all(struct rv_run *run, struct pipes *pipes, struct rv_error *e
 	return pipes->err[0] < 0 ? 0 : watch_end(run, &run->err, &pipes->err[0], EPOLLIN, err);
 }
 
-/* What fits into the pipe needs nobody to wait for its reader: the tool finds it there. */
-static void write_ahead(struct rv_run *run, int fd)
+/* What fits into the pipe needs nobody to wait for its reader: the tool finds it there.  Who is given much may have
+ * much to say. */
+static void write_ahead(struct rv_run *run, int fd, int out)
 {
 	size_t len = 0;
 
 	for (int i = 0; i < RV_INPUT_PARTS; i++)
 		len += run->input[i].iov_len;
-	if (len > PIPE_ROOM)
+	if (len > PIPE_ROOM) {
 		(void)fcntl(fd, F_SETPIPE_SZ, PIPE_LARGE); /* where it may not be, there are more turns */
+		(void)fcntl(out, F_SETPIPE_SZ, PIPE_LARGE);
+	}
 	(void)write_parts(run, fd); /* what did not go is the loop's, its error too */
 }
 
@@ -444,7 +447,7 @@ int rv_run_start(struct rv_run *run, struct rv_loop *loop, struct rv_slot *slot,
 	rv_buffer_init(&run->result.err_tail, 0);
 	take_input(run, plan);
 	if (make_pipes(&pipes, plan, err) == 0) {
-		write_ahead(run, pipes.in[1]);
+		write_ahead(run, pipes.in[1], pipes.out[0]);
 		if (watch_all(run, &pipes, err) == 0)
 			result = send_plan(run, plan, &pipes, err);
 		keep_ends(run, &pipes);
