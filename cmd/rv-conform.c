@@ -50,7 +50,7 @@ static const struct rv_option options[] = {
 
 static const char *const usage[] = {
 	"[options] [-- ADAPTER [ARG...]]",
-	"--list [--suite executor|ledger|key|kernel|container|confine|all] [--only GLOB]... [--skip GLOB]...",
+	"--list [--suite SUITE] [--only GLOB]... [--skip GLOB]...",
 	"--check-receipt FILE",
 	"--adapter [-- QUESTION [ARG...]]",
 	"--trick NAME -- DIR NONCE PIDNS",

@@ -5,7 +5,7 @@
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define SPIN "echo begun\nwhile :; do :; done\n"
 #define REMOVED "namespace={\"durable\":true,\"state\":\"removed\"}", "root="
-#define KEPT "namespace.state=\"quarantined\"", "namespace.path=\"{dir}/root/slot-0\"", "root=slot-0"
+#define KEPT "namespace.state=\"quarantined\"", "namespace.path=\"{dir}/root" "/slot-0\"", "root=slot-0"
 
 static const struct rv_scene scenes[] = {
 	{ .id = "confine.claim",
