@@ -68,7 +68,7 @@ run_commands() {
 }
 
 @test "each example of each page" {
-	rv_need jq parallel node
+	rv_need jq parallel node bwrap userns
 	for program in $(rv_programs); do
 		page_commands "$RV_SRC/man/$program.1"
 		run_commands
@@ -96,7 +96,7 @@ run_commands() {
 
 @test "each example of rv-ledger(5), with a PostgreSQL" {
 	rv_need jq psycopg2
-	load stores/postgres
+	load stores/stores
 	PG_DIR=$(mktemp -d /tmp/rv-pg.XXXXXX)
 	[ "$(id -u)" -ne 0 ] || chown "$RV_USER" "$PG_DIR"
 	pg_start "$PG_DIR"
