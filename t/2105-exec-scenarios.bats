@@ -55,7 +55,8 @@ open("in", "w").write("".join(json.dumps(r) + "\n" for r in requests))'
 }
 
 stream() {
-	rv-exec --stream --jobs 8 --kill-grace 300ms --workdir-base "$PWD/dirs" --manifest m --ledger ledger --setenv RV_MARK="$PWD" \
+	# a background job starts with some signals ignored, as whoever runs the tests may have
+	env --default-signal=INT,QUIT,HUP,TERM rv-exec --stream --jobs 8 --kill-grace 300ms --workdir-base "$PWD/dirs" --manifest m --ledger ledger --setenv RV_MARK="$PWD" \
 		--setenv HOME_OF_TEST="$PWD/home" "$@"
 }
 
