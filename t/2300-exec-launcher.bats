@@ -89,9 +89,9 @@ j() {
 	OUT=$PWD ALLOWED=yes HOME=/x x --json --setenv SECRET=s3cret --allow-env ALLOWED --launcher-env OUT --credentials "$PWD/mint" \
 		--sandbox-argv "$PWD/launcher" -- "$PWD/watch" >reply 2>stderr || rv_die "$(cat stderr reply)"
 	holds 'reply["result"] == "s3cret s3cret-token yes none none"' 'reply["stderrBytes"] == 0' 'reply["sandbox"] == "argv:launcher"'
-	! grep -q 's3cret\|ALLOWED\|RULVAR' of-launcher of-argv
+	rv_fails 1 grep -q 's3cret\|ALLOWED\|RULVAR' of-launcher of-argv
 	grep -qx 'HOME=/x' of-launcher
-	! grep -v '^SECRET=\|^TOKEN=\|^ALLOWED=\|^RULVAR_' tool | grep -v '^_=\|^SHLVL=\|^PWD='
+	rv_equal '' "$(grep -v '^SECRET=\|^TOKEN=\|^ALLOWED=\|^RULVAR_\|^_=\|^SHLVL=\|^PWD=' tool)"
 	# rv-exec's own argv holds what --setenv was given on it: of others, none.
 	while read -r file; do
 		[ "$(cat "${file%cmdline}comm" 2>/dev/null)" = rv-exec ] || [ ! -e "$file" ] || grep -qz -- --setenv "$file" || rv_die "$file has it"

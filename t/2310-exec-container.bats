@@ -140,7 +140,7 @@ setup() {
 	SECRET=s3cret PATH="$PWD/bin:$PATH" DOCKER_HOST=tcp://x x --json --launcher-env RECORD --allow-env SECRET --setenv A=s3cret2 --image the-image \
 		--engine-arg --gpus=all --credentials "/bin/echo '{\"TOKEN\":\"s3cret3\"}'" -- /bin/echo 5 >reply 2>stderr || rv_die "$(cat stderr)"
 	holds 'reply["result"] == 5' 'reply["containment"] == "container"'
-	! grep -q s3cret asked
+	rv_fails 1 grep -q s3cret asked
 	for flag in '--network none' --read-only '--memory 256m' '--cpus 1.0' '--pids-limit 128' '--cap-drop ALL' '--pull never' \
 		'--security-opt no-new-privileges' '-e SECRET' '-e A' '-e TOKEN' '-e RULVAR_IDEMPOTENCY_KEY' '--gpus=all the-image /bin/echo 5' \
 		'--name rv-exec-' 'target=/work' '-i'; do
