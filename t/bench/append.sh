@@ -1,6 +1,8 @@
 #!/bin/bash
 # How fast rows get into one ledger, and how many share a sync.
 set -euo pipefail
+# shellcheck source=t/bench/bounds.bash
+. "$(dirname "$0")/bounds.bash"
 
 usage() {
 	cat <<'USAGE'
@@ -20,34 +22,8 @@ USAGE
 }
 
 rounds=5
-while [ $# -gt 0 ]; do
-	case $1 in
-	-h | --help)
-		usage
-		exit 0
-		;;
-	--rounds)
-		[[ ${2:-} =~ ^[1-9][0-9]*$ ]] || { usage >&2; exit 2; }
-		rounds=$2
-		shift 2
-		;;
-	-*)
-		usage >&2
-		exit 2
-		;;
-	*) break ;;
-	esac
-done
-source=$(cd "$(dirname "$0")/../.." && pwd)
-build=$(cd "${1:-build}" && pwd) || exit 5
-for program in gcc make; do
-	command -v "$program" >/dev/null || { echo "append: $program is missing" >&2; exit 5; }
-done
-# shellcheck source=t/bench/bounds.bash
-. "$source/t/bench/bounds.bash"
-make -s -C "$build" rv-exec rv-ledger-scan t/ledger-tool >&2
-work=$(mktemp -d "${TMPDIR:-/tmp}/rv-bench-append.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+arguments 'rounds' "$@"
+begin 'gcc' rv-exec rv-ledger-scan t/ledger-tool
 cd "$work"
 
 one=0 many=0

@@ -1,6 +1,8 @@
 #!/bin/bash
 # rv-key --stream beside its floor and beside node, on the same lines.
 set -euo pipefail
+# shellcheck source=t/bench/bounds.bash
+. "$(dirname "$0")/bounds.bash"
 
 usage() {
 	cat <<'USAGE'
@@ -21,34 +23,8 @@ USAGE
 
 lines=200000
 rounds=5
-while [ $# -gt 0 ]; do
-	case $1 in
-	-h | --help)
-		usage
-		exit 0
-		;;
-	--lines | --rounds)
-		[ $# -ge 2 ] || { usage >&2; exit 2; }
-		[ "$1" = --lines ] && lines=$2 || rounds=$2
-		shift 2
-		;;
-	-*)
-		usage >&2
-		exit 2
-		;;
-	*) break ;;
-	esac
-done
-source=$(cd "$(dirname "$0")/../.." && pwd)
-build=$(cd "${1:-build}" && pwd) || exit 5
-for program in node make; do
-	command -v "$program" >/dev/null || { echo "keys: $program is missing" >&2; exit 5; }
-done
-# shellcheck source=t/bench/bounds.bash
-. "$source/t/bench/bounds.bash"
-make -s -C "$build" rv-key t/bench/floor-keys >&2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+arguments 'lines rounds' "$@"
+begin 'node' rv-key t/bench/floor-keys
 node "$source/t/bench/invocations.mjs" "$lines" >"$work/lines"
 
 declare -A command=(

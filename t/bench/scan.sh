@@ -1,6 +1,8 @@
 #!/bin/bash
 # rv-ledger-scan beside wc, jq, node and simdjson, on the same ledger.
 set -euo pipefail
+# shellcheck source=t/bench/bounds.bash
+. "$(dirname "$0")/bounds.bash"
 
 usage() {
 	cat <<'USAGE'
@@ -24,34 +26,8 @@ USAGE
 
 rows=2400000
 rounds=5
-while [ $# -gt 0 ]; do
-	case $1 in
-	-h | --help)
-		usage
-		exit 0
-		;;
-	--rows | --rounds)
-		[[ ${2:-} =~ ^[1-9][0-9]*$ ]] || { usage >&2; exit 2; }
-		[ "$1" = --rows ] && rows=$2 || rounds=$2
-		shift 2
-		;;
-	-*)
-		usage >&2
-		exit 2
-		;;
-	*) break ;;
-	esac
-done
-source=$(cd "$(dirname "$0")/../.." && pwd)
-build=$(cd "${1:-build}" && pwd) || exit 5
-for program in node jq python3 make; do
-	command -v "$program" >/dev/null || { echo "scan: $program is missing" >&2; exit 5; }
-done
-# shellcheck source=t/bench/bounds.bash
-. "$source/t/bench/bounds.bash"
-make -s -C "$build" rv-ledger-scan t/bench/ledger t/bench/floor-keys >&2
-work=$(mktemp -d "${TMPDIR:-/tmp}/rv-bench-scan.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+arguments 'rows rounds' "$@"
+begin 'node jq python3' rv-ledger-scan t/bench/ledger t/bench/floor-keys
 cd "$work"
 "$build/t/bench/ledger" "$rows" >whole
 "$build/t/bench/ledger" $((rows / 16)) >part
