@@ -13,7 +13,7 @@
 #include "lib/conform/rows.h"
 #include "lib/conform/suites.h"
 
-#define TIMEOUT 2000
+#define TIMEOUT 4000 /* in which the container of a loaded machine has come */
 #define GRACE 500
 #define START_MS 20000 /* an engine may be slow to create */
 #define GONE_MS 20000  /* and to remove, where nobody waits for it */
@@ -149,12 +149,17 @@ static bool run_credentials(struct rv_trial *trial)
 static bool run_deaf(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "trap '' TERM; sleep 3600.$2 & sleep 3601.$2; sleep 3602.$2", .container = &trial->place,
+		.script = "trap '' TERM; echo deaf >&2; sleep 3600.$2 & sleep 3601.$2; sleep 3602.$2", .container = &trial->place,
 		.ledger = trial->ledger, .timeout_ms = TIMEOUT, .grace_ms = GRACE,
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
+	const struct rv_json_node *said = answer != NULL && answer->reply != NULL ? rv_json_get(answer->reply, "stderrBytes") : NULL;
+	int64_t bytes = 0;
 
-	return rv_expect_error(trial, answer, "timeout") && rv_expect_attempt(trial, trial->ledger, "timeout") != NULL &&
+	/* a container that took longer than the deadline to come proves nothing */
+	return rv_expect_error(trial, answer, "timeout") &&
+	       rv_expect_reply(trial, answer, said != NULL && rv_json_integer(said, &bytes) && bytes > 0, "the tool was never started") &&
+	       rv_expect_attempt(trial, trial->ledger, "timeout") != NULL &&
 	       rv_expect(trial, rv_trial_all_gone(trial, GRACE + 2000), "the container runs on: %zu processes", rv_trial_alive(trial)) &&
 	       rv_expect(trial, rv_trial_entries(trial->base) == 0, "a workdir is left");
 }
