@@ -60,16 +60,21 @@ is_once() {
 	[ "${rest#*"$1"}" = "$rest" ] || rv_die "$2: more than once"
 }
 
-# One fault: the repair under strace, an engine's writer beside it from when the copy appears.
+# One fault: the repair under strace, an engine's writer beside it from when the copy appears.  short:N is the
+# N-th write done by half.
 fault() { # INJECTION COMMAND...
-	local injection=$1 engine status=0 ledger id
+	local injection=$1 engine status=0 ledger id run
 
 	shift
+	run=(strace -qq -o /dev/null -e "inject=$injection")
+	[[ $injection != short:* ]] ||
+		run=("$RV_BIN/t/faults/inject" --at "${injection#short:}" --action short --report report --)
 	fresh
 	"$RV_BIN/t/ledger-tool" engine-at l.jsonl "$copy" stop 1 >ids 2>engine.err 3>&- &
 	engine=$!
 	# In a subshell, which says of a death what the shell has to say.
-	(strace -qq -o /dev/null -e "inject=$injection" "$@" || exit) >out 2>err || status=$?
+	("${run[@]}" "$@" || exit) >out 2>err || status=$?
+	[[ $injection != short:* ]] || status=$(sed 's/.*"status":\([0-9]*\).*/\1/' report)
 	have_bytes || rv_die "$injection: the torn bytes are gone" || return
 	: >stop
 	wait $engine || rv_die "$injection: the engine's writer failed: $(cat engine.err)" || return
@@ -86,7 +91,7 @@ fault() { # INJECTION COMMAND...
 
 # Every call of a repair by this command, with each fault that can befall such a call.
 fault_all() { # COMMAND...
-	local call name errors error count=0
+	local call name errors error count=0 at
 
 	# The shell would call bats before each of some ten thousand commands; what fails says so by itself.
 	trap - DEBUG
@@ -95,7 +100,7 @@ fault_all() { # COMMAND...
 	while read -r call; do
 		name=${call%:*}
 		case $name in
-		write | pwrite64) errors='error=ENOSPC error=EINTR retval=3' ;;
+		write | pwrite64) errors='error=ENOSPC error=EINTR retval=0' ;;
 		fallocate) errors='error=ENOSPC error=EINTR' ;;
 		fsync | linkat | fcntl | pread64 | unlink | utimensat) errors='error=EIO' ;;
 		openat) errors='error=EMFILE' ;;
@@ -106,7 +111,12 @@ fault_all() { # COMMAND...
 			count=$((count + 1))
 		done
 	done <calls
-	echo "# $count faults" >&3
+	for ((at = 1;; at++)); do
+		fault "short:$at" "$(command -v "$1")" "${@:2}"
+		grep -q '"fired":true' report || break
+	done
+	[ "$at" -gt 4 ] # the sidecar, the copy, the row, the answer
+	echo "# $((count + at)) faults" >&3
 }
 
 @test "in place, with the lease" {

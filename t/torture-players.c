@@ -226,8 +226,13 @@ static void repair_often(void)
 
 static pid_t start(void (*role)(void))
 {
+	struct rv_error err = RV_ERROR_INIT;
 	pid_t pid = fork();
 
+	if (pid < 0) { /* kill(2) of -1 would be of everybody */
+		(void)rv_error_set(&err, RV_E_IO, errno, "fork");
+		torture_die("start", &err);
+	}
 	if (pid == 0) {
 		role();
 		_exit(EXIT_SUCCESS);

@@ -272,7 +272,7 @@ static int repair(struct rv_ledger *ledger, bool torn, int64_t deadline, struct 
 	ledger->suspect = true;
 	if (torn && rv_mend_tail(&mend, &result, err) != 0)
 		return rv_error_wrap(err, "%s: repair", ledger->path);
-	if (crashed && rv_mend_leftovers(&mend, &result, err) != 0)
+	if ((crashed || result.older_copy) && rv_mend_leftovers(&mend, &result, err) != 0)
 		return rv_error_wrap(err, "%s: repair", ledger->path);
 	ledger->suspect = false;
 	return 0;

@@ -71,12 +71,11 @@ int rv_copy_keep(const char *ledger_path, struct rv_span bytes, char sha256[RV_S
 	if (path == NULL)
 		return rv_error_nomem(err);
 	for (int tries = 0; tries < 2; tries++) {
-		int kept = rv_io_create(path, bytes.data, bytes.len, 0600, true, err);
+		int made = rv_io_create(path, bytes.data, bytes.len, 0600, true, err);
+		int kept = made < 0 ? -1 : is_kept(path, bytes, err); /* what counts is what can be read of it */
 
-		if (kept >= 0) /* there before, or made now: what counts is what can be read of it */
-			kept = is_kept(path, bytes, err);
 		if (kept != 0)
-			return kept < 0 ? -1 : 0;
+			return kept < 0 ? -1 : made == 0;
 		if (unlink(path) != 0 && errno != ENOENT) /* never finished: its repair wrote nothing */
 			return rv_error_set(err, RV_E_IO, errno, "remove %s", path);
 	}

@@ -20,8 +20,8 @@ struct rv_copies {
 	size_t count;
 };
 
-/* Make the copy (0600, synced with its directory); one that is there already with the same bytes is
- * taken.  `sha256` is filled. */
+/* Make the copy (0600, synced with its directory): 0; 1 where one with the same bytes was there already, and is
+ * taken; or -1.  `sha256` is filled. */
 int rv_copy_keep(const char *ledger_path, struct rv_span bytes, char sha256[RV_SHA256_HEX], struct rv_error *err);
 int rv_copy_drop(const char *ledger_path, const char *sha256, struct rv_error *err);
 

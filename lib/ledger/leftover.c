@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
@@ -28,8 +29,32 @@ static int add_leftover(struct rv_leftovers *leftovers, struct rv_leftover found
 	return 0;
 }
 
+static bool begins_with(struct rv_span line, struct rv_span bytes)
+{
+	return line.len >= bytes.len && memcmp(line.data, bytes.data, bytes.len) == 0;
+}
+
+static bool is_taken(const struct rv_leftovers *leftovers, size_t damage)
+{
+	for (size_t i = 0; i < leftovers->count; i++) {
+		if (leftovers->items[i].damage == damage)
+			return true;
+	}
+	return false;
+}
+
+static bool is_matched(const struct rv_leftovers *leftovers, size_t copy)
+{
+	for (size_t i = 0; i < leftovers->count; i++) {
+		if (leftovers->items[i].copy == copy)
+			return true;
+	}
+	return false;
+}
+
+/* The line of one copy: `untouched` still begins with its very bytes, else partly overwritten. */
 static int match_copy(struct rv_leftovers *leftovers, int fd, struct rv_scan *scan, const struct rv_copies *copies,
-		      size_t copy, struct rv_error *err)
+		      size_t copy, bool untouched, struct rv_error *err)
 {
 	rv_auto_buffer struct rv_buffer head = RV_BUFFER_INIT;
 	rv_auto_buffer struct rv_buffer line = RV_BUFFER_INIT;
@@ -42,9 +67,14 @@ static int match_copy(struct rv_leftovers *leftovers, int fd, struct rv_scan *sc
 		const struct rv_place *place = &scan->damage[i].place;
 		size_t extent;
 
+		if (is_taken(leftovers, i))
+			continue;
 		rv_buffer_clear(&line);
-		if (rv_patch_read(fd, place->offset, place->offset + place->len, &line, err) != 0 ||
-		    rv_torn_match(reader, span_of(&line), bytes, span_of(&head), &extent, err) != 0)
+		if (rv_patch_read(fd, place->offset, place->offset + place->len, &line, err) != 0)
+			return -1;
+		if (untouched && !begins_with(span_of(&line), bytes))
+			continue;
+		if (rv_torn_match(reader, span_of(&line), place->offset, bytes, span_of(&head), &extent, err) != 0)
 			return -1;
 		if (extent > 0)
 			return add_leftover(leftovers, (struct rv_leftover){ copy, i, extent }, err);
@@ -52,13 +82,17 @@ static int match_copy(struct rv_leftovers *leftovers, int fd, struct rv_scan *sc
 	return 0;
 }
 
+/* One line for a copy and one copy for a line.  Those that are still as they were torn come first: nothing else
+ * can be meant by them. */
 int rv_leftovers_match(struct rv_leftovers *leftovers, int fd, struct rv_scan *scan, const struct rv_copies *copies,
 		       struct rv_error *err)
 {
 	*leftovers = (struct rv_leftovers){ NULL, 0 };
-	for (size_t i = 0; i < copies->count; i++) {
-		if (match_copy(leftovers, fd, scan, copies, i, err) != 0)
-			return -1;
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < copies->count; i++) {
+			if (!is_matched(leftovers, i) && match_copy(leftovers, fd, scan, copies, i, pass == 0, err) != 0)
+				return -1;
+		}
 	}
 	return 0;
 }

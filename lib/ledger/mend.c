@@ -129,7 +129,7 @@ static int regrow(struct rv_mending *mending, struct rv_fragment *fragment, stru
 	fragment->whole = false;
 	if (rv_buffer_check(&fragment->bytes, err) != 0 || rv_buffer_check(&fragment->found, err) != 0)
 		return -1;
-	if (rv_copy_keep(mending->mend->real, span_of(&fragment->bytes), fragment->sha256, err) != 0)
+	if (rv_copy_keep(mending->mend->real, span_of(&fragment->bytes), fragment->sha256, err) < 0)
 		return -1;
 	return strcmp(old, fragment->sha256) == 0 ? 0 : rv_copy_drop(mending->mend->real, old, err);
 }
@@ -235,13 +235,22 @@ static int in_place(struct rv_mending *mending, const struct rv_fragment *fragme
 	return result;
 }
 
+/* A copy that was there before may be of another line with the same bytes, which was torn earlier. */
+static int drop_copy(struct rv_mending *mending, const struct rv_fragment *fragment, int kept, struct rv_repair_result *result,
+		     struct rv_error *err)
+{
+	result->older_copy = kept > 0;
+	return kept > 0 ? 0 : rv_copy_drop(mending->mend->real, fragment->sha256, err);
+}
+
 static int quarantine(struct rv_mending *mending, struct rv_fragment *fragment, struct rv_repair_result *result,
 		      struct rv_error *err)
 {
 	const char *real = mending->mend->real;
+	int kept = rv_copy_keep(real, span_of(&fragment->bytes), fragment->sha256, err);
 	bool done;
 
-	if (rv_copy_keep(real, span_of(&fragment->bytes), fragment->sha256, err) != 0)
+	if (kept < 0)
 		return -1;
 	if (in_place(mending, fragment, &done, err) != 0)
 		return -1;
@@ -249,7 +258,7 @@ static int quarantine(struct rv_mending *mending, struct rv_fragment *fragment, 
 		return -1;
 	if (done)
 		rv_repair_result_set(result, RV_REPAIR_QUARANTINED, fragment);
-	return rv_copy_drop(real, fragment->sha256, err);
+	return drop_copy(mending, fragment, kept, result, err);
 }
 
 /* A whole row that lacks its newline gets it by an append, which needs no lease.  If another writer's
@@ -258,8 +267,7 @@ static int terminate(struct rv_mending *mending, struct rv_fragment *fragment, b
 		     struct rv_repair_result *result, struct rv_error *err)
 {
 	rv_auto_buffer struct rv_buffer line = RV_BUFFER_INIT;
-	const char *real = mending->mend->real;
-	int fd = mending->mend->fd;
+	int fd = mending->mend->fd, kept;
 	enum rv_tail kind;
 	uint64_t landed;
 	bool moved;
@@ -278,10 +286,10 @@ static int terminate(struct rv_mending *mending, struct rv_fragment *fragment, b
 	if (kind != RV_TAIL_TORN)
 		return 0;
 	fragment->whole = true;
-	if (rv_copy_keep(real, span_of(&fragment->bytes), fragment->sha256, err) != 0 ||
-	    rv_mend_by_append(mending, fragment, &moved, err) != 0)
+	kept = rv_copy_keep(mending->mend->real, span_of(&fragment->bytes), fragment->sha256, err);
+	if (kept < 0 || rv_mend_by_append(mending, fragment, &moved, err) != 0)
 		return -1;
-	return rv_copy_drop(real, fragment->sha256, err);
+	return drop_copy(mending, fragment, kept, result, err);
 }
 
 /* The copy's bytes instead, if the tail is what an interrupted repair left of them. */
@@ -292,7 +300,7 @@ static int try_copy(struct rv_mending *mending, struct rv_fragment *fragment, st
 	size_t extent;
 
 	if (rv_row_add_torn_head(&head, bytes, err) != 0 ||
-	    rv_torn_match(mending->reader, span_of(&fragment->found), bytes, span_of(&head), &extent, err) != 0)
+	    rv_torn_match(mending->reader, span_of(&fragment->found), fragment->start, bytes, span_of(&head), &extent, err) != 0)
 		return -1;
 	*known = extent > 0 && extent == fragment->found.len;
 	if (!*known)
@@ -308,6 +316,8 @@ static int recognise(struct rv_mending *mending, struct rv_fragment *fragment, s
 	int result = rv_copies_list(&copies, mending->mend->real, true, err);
 	bool known = false;
 
+	for (size_t i = 0; i < copies.count && !known; i++)
+		known = rv_span_equal(span_of(&copies.items[i].bytes), span_of(&fragment->found)); /* untouched */
 	for (size_t i = 0; result == 0 && !known && i < copies.count; i++)
 		result = try_copy(mending, fragment, span_of(&copies.items[i].bytes), &known, err);
 	rv_copies_release(&copies);

@@ -33,6 +33,7 @@ enum rv_repair_action { RV_REPAIR_NONE, RV_REPAIR_TERMINATED, RV_REPAIR_QUARANTI
 struct rv_repair_result {
 	enum rv_repair_action action;
 	bool misshapen;  /* terminated, and of a wrong shape: damage from now on */
+	bool older_copy; /* of these bytes was there before: rv_mend_leftovers() says what of, and drops it */
 	uint64_t offset; /* of the torn bytes, before the repair */
 	uint64_t bytes;
 	char sha256[RV_SHA256_HEX];

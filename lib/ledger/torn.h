@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -33,9 +34,10 @@ enum rv_tail {
 /* What an unterminated, non-empty tail is. */
 int rv_tail_judge(struct rv_reader *reader, struct rv_span tail, enum rv_tail *kind, struct rv_error *err);
 
-/* How many leading bytes of `line` are what an interrupted repair of `fragment` left, 0 for none: the
- * rest is empty or JSON on its own.  `head` is rv_row_add_torn_head() of the fragment. */
-int rv_torn_match(struct rv_reader *reader, struct rv_span line, struct rv_span fragment, struct rv_span head,
+/* How many leading bytes of `line`, which is at `offset` of the ledger, are what an interrupted repair of
+ * `fragment` left, 0 for none: the rest is empty or JSON on its own.  `head` is rv_row_add_torn_head() of the
+ * fragment. */
+int rv_torn_match(struct rv_reader *reader, struct rv_span line, uint64_t offset, struct rv_span fragment, struct rv_span head,
 		  size_t *extent, struct rv_error *err);
 
 #endif

@@ -100,7 +100,7 @@ static void keep_copy(struct rv_span fragment)
 	struct rv_error err = RV_ERROR_INIT;
 	char sha256[RV_SHA256_HEX];
 
-	if (rv_copy_keep(path, fragment, sha256, &err) != 0)
+	if (rv_copy_keep(path, fragment, sha256, &err) < 0)
 		die(&err);
 }
 
@@ -208,6 +208,62 @@ static void lost_tail(const char *name, struct rv_span fragment)
 	(void)unlink(path);
 }
 
+static bool is_quarantined(struct rv_span fragment)
+{
+	rv_auto_buffer struct rv_buffer file = RV_BUFFER_INIT;
+	rv_auto_buffer struct rv_buffer base64 = RV_BUFFER_INIT;
+	struct rv_error err = RV_ERROR_INIT;
+
+	rv_buffer_add_string(&base64, "\"bytesBase64\":\"");
+	rv_base64_add(&base64, fragment.data, fragment.len);
+	rv_buffer_add_byte(&base64, '"');
+	if (rv_io_read_file(path, &file, &err) != 0)
+		die(&err);
+	return has_bytes(&file, &base64);
+}
+
+/* Two that differ in their last byte alone; where that is, the quarantine row of each has the byte of the first. */
+static const char twin_1[] = "{\"phase\":\"intent\",\"idempotencyKey\":\"torn-5d5ef154-e395-4800-9b53-f287af57d390-1";
+static const char twin_2[] = "{\"phase\":\"intent\",\"idempotencyKey\":\"torn-5d5ef154-e395-4800-9b53-f287af57d390-2";
+
+/* Two repairs died, each with a copy and before its first write, and a row was glued to both fragments; or the
+ * second is the tail, and no repair has seen it. */
+static void twins(struct rv_span first, struct rv_span second, bool at_end, bool second_first, const char *name)
+{
+	rv_auto_buffer struct rv_buffer file = RV_BUFFER_INIT;
+	bool same = rv_span_equal(first, second);
+
+	begin(&file);
+	rv_buffer_add(&file, first.data, first.len);
+	rv_buffer_add_string(&file, ROW("glued"));
+	rv_buffer_add(&file, second.data, second.len);
+	if (!at_end)
+		rv_buffer_add_string(&file, ROW("glued, too"));
+	put(&file);
+	if (!at_end && second_first)
+		keep_copy(second);
+	keep_copy(first);
+	if (!at_end && !second_first)
+		keep_copy(second);
+	/* Of the same bytes one row tells; a second copy of them there is none. */
+	(void)tap_ok(run_repair(RV_REPAIR_QUARANTINED) && is_mended(first, at_end ? 3 : 4, same ? 1 : 2) && is_quarantined(second),
+		     "two fragments: %s", name);
+	(void)unlink(path);
+}
+
+static void all_twins(void)
+{
+	struct rv_span one = { twin_1, sizeof twin_1 - 1 }, two = { twin_2, sizeof twin_2 - 1 };
+
+	twins(one, two, false, false, "alike, both glued, the first copy older");
+	twins(one, two, false, true, "alike, both glued, the second copy older");
+	twins(two, one, false, false, "alike in the other order, the first copy older");
+	twins(two, one, false, true, "alike in the other order, the second copy older");
+	twins(one, two, true, false, "alike, one glued, one at the end");
+	twins(two, one, true, false, "alike, the other glued, one at the end");
+	twins(one, one, true, false, "the same, one glued, one at the end");
+}
+
 /* A whole row without its newline, to which another was glued while it was terminated. */
 static void moved_row(bool appended)
 {
@@ -300,6 +356,7 @@ int main(void)
 			glued_before(fragments[i].name, fragments[i].bytes);
 		lost_tail(fragments[i].name, fragments[i].bytes);
 	}
+	all_twins();
 	moved_row(false);
 	moved_row(true);
 	unfinished_copy();
