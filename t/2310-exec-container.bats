@@ -7,6 +7,10 @@ setup() {
 	case $BATS_TEST_DESCRIPTION in stand-in*) ;; *) can_container ;; esac
 }
 
+teardown() {
+	[ -z "${innocent:-}" ] || kill "$innocent" 2>/dev/null || true
+}
+
 @test "no network, a read-only root, no capability, the workdir at /work, the limits" {
 	c --json --new-call --ledger ledger --memory 64m --pids-limit 50 --setenv S=s3cret --allow-env GIVEN -- /bin/sh -c '
 		[ "$(pwd)" = /work ] && echo x >here && [ "$(cat here)" = x ] || exit 10
@@ -103,6 +107,54 @@ setup() {
 	rv-exec --reap --ledger ledger --workdir-base "$PWD/dirs" --engine "$ENGINE" >reaped
 	rv_equal 2 "$(grep -c '"action":"removed"' reaped)"
 	no_container "$attempt"
+	no_workdir
+}
+
+# An engine whose client dies between the create and the start, as soon as something holds the container; where
+# ./dying is there, rv-exec and its worker die before it.
+half_engine() {
+	tool half <<-'HALF'
+		#!/bin/bash
+		[ "$3" = run ] || exec podman "$@"
+		podman "$@" <&0 &
+		pid=$!
+		until pgrep -f -- "-n $5 " >/dev/null; do [ -e /proc/$pid ] || exit 1; done
+		if [ -e "${0%/*}/dying" ]; then
+			host=$(cut -d' ' -f4 /proc/$PPID/stat)
+			kill -STOP "$host" && kill -9 "$PPID" "$host"
+		fi
+		kill -9 $pid
+		exit 137
+	HALF
+}
+
+held() {
+	pgrep -f -- "-n rv-exec-$1 " >/dev/null
+}
+
+@test "a client that dies between create and start: what held the container is ended, too" {
+	half_engine
+	half=(--engine "$PWD/half --runtime runc" "${ENGINE_ARGS[@]}" --image "$IMAGE" --new-call --ledger ledger)
+	rv_fails 126 x "${half[@]}" --timeout 20s -- /bin/sleep 300 2>stderr
+	! held "$(attempts)" || rv_die "what held the container is left"
+	no_container "$(attempts)"
+	no_workdir
+	rm ledger
+	touch dying
+	x "${half[@]}" --timeout 60s -- /bin/sleep 300 >out 2>stderr 3>&- || true
+	attempt=$(attempts)
+	# the engine itself forgets it, and leaves the processes: else there is nothing to see here
+	rv_until podman rm -f -v "rv-exec-$attempt" >/dev/null
+	no_container "$attempt"
+	held "$attempt"
+	# somebody whose command line has the name in another place is nobody's helper
+	sh -c 'while :; do sleep 1; done' sh "-n" "rv-exec-${attempt}x" "about rv-exec-$attempt" 3>&- &
+	innocent=$!
+	rv-exec --reap --ledger ledger --workdir-base "$PWD/dirs" --engine "$ENGINE" >reaped
+	rv_equal "rv-exec-$attempt" "$(grep '"container".*"removed"' reaped | member name)"
+	rv_equal 2 "$(grep -c '"action":"removed"' reaped)"
+	rv_until eval '! held "$attempt"'
+	kill -0 $innocent || rv_die "an innocent one was ended"
 	no_workdir
 }
 

@@ -1,5 +1,6 @@
 /* Killing and removing a container by its name, with an engine that may be slow, and at a time when the container
  * may not even be there yet. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +9,12 @@
 #include "lib/base/clock.h"
 #include "lib/base/text.h"
 #include "lib/executor/container.h"
+#include "lib/executor/helpers.h"
 
 #define REMOVE_MS 18000 /* less than the worker waits for it */
 #define AGAIN_MS 300    /* a create that was under way when its client died may still come */
+#define CEASE_MS 1000   /* what held a container that is gone ends by itself within that, or never */
+#define KILL_MS 2000
 #define ABSENCES 3      /* looks, with that pause between them, before what was never seen is believed to be gone */
 
 /* 1 it is there, 0 it is not, -1 the engine does not say. */
@@ -28,7 +32,7 @@ static int is_there(const struct rv_engine *engine, const char *name, struct rv_
 	return status < 0 ? -1 : rv_error_set(err, RV_E_IO, 0, "%s: %s", engine->words[0], complaint->data);
 }
 
-int rv_container_remove(const struct rv_engine *engine, const char *name, struct rv_error *err)
+static int remove_by_engine(const struct rv_engine *engine, const char *name, struct rv_error *err)
 {
 	const char *const args[] = { "rm", "-f", "-v", name, NULL };
 	rv_auto_buffer struct rv_buffer out = RV_BUFFER_INIT;
@@ -50,6 +54,33 @@ int rv_container_remove(const struct rv_engine *engine, const char *name, struct
 	if (err->code == RV_E_NONE)
 		(void)rv_error_set(err, RV_E_IO, 0, "container %s is still there", name);
 	return -1;
+}
+
+/* What the engine forgot: see helpers.h.  What it is still putting away is let be for a moment. */
+static int end_holders(const char *name, struct rv_error *err)
+{
+	int64_t began = rv_clock_mono_ms();
+	int alive;
+
+	while ((alive = rv_helpers_signal(name, RV_HELPERS_HOLDERS, 0)) > 0) {
+		int64_t waited = rv_clock_mono_ms() - began;
+
+		if (waited >= CEASE_MS + KILL_MS)
+			return rv_error_set(err, RV_E_IO, 0, "%d processes that held container %s are still there", alive, name);
+		if (waited >= CEASE_MS)
+			(void)rv_helpers_signal(name, RV_HELPERS_HOLDERS, SIGKILL);
+		rv_clock_pause_ms(20);
+	}
+	return alive == 0 ? 0 : rv_error_set(err, RV_E_IO, 0, "/proc: cannot be read: what held container %s may be there", name);
+}
+
+int rv_container_remove(const struct rv_engine *engine, const char *name, struct rv_error *err)
+{
+	/* a client that nobody was left to kill would make the container yet */
+	(void)rv_helpers_signal(name, RV_HELPERS_CLIENTS, SIGKILL);
+	if (remove_by_engine(engine, name, err) != 0)
+		return -1;
+	return end_holders(name, err);
 }
 
 void rv_container_undo_words(struct rv_words *out, const struct rv_engine *engine, const char *name)

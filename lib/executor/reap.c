@@ -9,6 +9,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/io.h"
 #include "lib/executor/container.h"
+#include "lib/executor/helpers.h"
 #include "lib/executor/launcher.h"
 #include "lib/json/json.h"
 #include "lib/json/write.h"
@@ -144,36 +145,56 @@ static int reap_workdir(struct reap *reap, const char *kept, bool needs_someone,
 
 /* ---- containers ---- */
 
+static int add_found(struct reap *reap, const char *name, struct rv_error *err)
+{
+	struct found *grown;
+
+	if (strlen(name) != sizeof RV_CONTAINER_NAME - 1 + ID_LEN)
+		return 0;
+	for (size_t i = 0; i < reap->found_count; i++) {
+		if (strcmp(reap->found[i].name, name) == 0)
+			return 0;
+	}
+	grown = realloc(reap->found, (reap->found_count + 1) * sizeof *grown);
+	if (grown == NULL)
+		return rv_error_nomem(err);
+	reap->found = grown;
+	grown += reap->found_count++;
+	*grown = (struct found){ .why = "its attempt is not in this ledger" };
+	memcpy(grown->name, name, strlen(name) + 1);
+	return 0;
+}
+
+static int add_lines(struct reap *reap, struct rv_buffer *lines, struct rv_error *err)
+{
+	for (char *save = NULL, *name = lines->len > 0 ? strtok_r(lines->data, "\n", &save) : NULL; name != NULL;
+	     name = strtok_r(NULL, "\n", &save)) {
+		if (add_found(reap, name, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Those that the engine shows, those that processes are there for, and those that a client is about to make. */
 static int find_containers(struct reap *reap, struct rv_error *err)
 {
 	const char *const args[] = { "ps", "-a", "--filter", "label=" RV_CONTAINER_LABEL, "--format", "{{.Names}}", NULL };
 	rv_auto_buffer struct rv_buffer out = RV_BUFFER_INIT;
 	rv_auto_buffer struct rv_buffer complaint = RV_BUFFER_INIT;
+	rv_auto_buffer struct rv_buffer held = RV_BUFFER_INIT;
 	int status;
 
 	if (rv_launcher_environment(&reap->envp, reap->options->launcher_env, err) != 0 ||
 	    rv_container_find_engine(&reap->container, reap->options->engine, reap->envp.entries, err) != 0)
 		return -1;
+	if (rv_helpers_list(&held) != 0 || rv_buffer_string(&held) == NULL)
+		return rv_error_set(err, RV_E_IO, 0, "/proc: cannot be read");
 	status = rv_engine_ask(&reap->container.engine, args, LOOK_MS, &out, &complaint, err);
 	if (status < 0)
 		return -1;
 	if (status > 0)
 		return rv_error_set(err, RV_E_IO, 0, "%s", complaint.data);
-	for (char *save = NULL, *name = out.len > 0 ? strtok_r(out.data, "\n", &save) : NULL; name != NULL;
-	     name = strtok_r(NULL, "\n", &save)) {
-		struct found *grown;
-
-		if (strlen(name) != sizeof RV_CONTAINER_NAME - 1 + ID_LEN)
-			continue;
-		grown = realloc(reap->found, (reap->found_count + 1) * sizeof *grown);
-		if (grown == NULL)
-			return rv_error_nomem(err);
-		reap->found = grown;
-		grown += reap->found_count++;
-		*grown = (struct found){ .why = "its attempt is not in this ledger" };
-		memcpy(grown->name, name, strlen(name) + 1);
-	}
-	return 0;
+	return add_lines(reap, &held, err) == 0 ? add_lines(reap, &out, err) : -1;
 }
 
 static struct found *container_of(struct reap *reap, struct rv_span attempt)

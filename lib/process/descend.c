@@ -132,25 +132,74 @@ static void signal_exactly(int proc, const struct process *process, int signal_n
 		(void)syscall(SYS_pidfd_send_signal, pidfd, signal_number, NULL, 0);
 }
 
-int rv_descend_signal(int signal_number, const pid_t *spare, size_t spared)
+/* To all that is marked; how many of them lived. */
+static int signal_marked(int proc, const struct table *table, int signal_number)
 {
-	struct table table = { NULL, 0, 0 };
-	rv_auto_fd int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int alive = 0;
 
-	if (proc < 0 || table_read(&table, proc) != 0) {
-		free(table.rows);
-		return -1;
-	}
-	mark(&table, getpid(), spare, spared);
-	for (size_t i = 0; i < table.count; i++) {
-		const struct process *process = &table.rows[i];
+	for (size_t i = 0; i < table->count; i++) {
+		const struct process *process = &table->rows[i];
 
 		if (!process->ours || process->state == 'Z' || process->state == 'X')
 			continue;
 		alive++;
 		if (signal_number != 0)
 			signal_exactly(proc, process, signal_number);
+	}
+	return alive;
+}
+
+int rv_descend_signal(int signal_number, const pid_t *spare, size_t spared)
+{
+	struct table table = { NULL, 0, 0 };
+	rv_auto_fd int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int alive = -1;
+
+	if (proc >= 0 && table_read(&table, proc) == 0) {
+		mark(&table, getpid(), spare, spared);
+		alive = signal_marked(proc, &table, signal_number);
+	}
+	free(table.rows);
+	return alive;
+}
+
+/* This process and what it descends from. */
+static void spare_own_line(struct table *table)
+{
+	pid_t pid = getpid();
+	size_t left = table->count;
+
+	for (size_t i = 0; i < table->count && left > 0; i++) {
+		if (table->rows[i].pid != pid)
+			continue;
+		table->rows[i].spared = true;
+		pid = table->rows[i].parent;
+		i = (size_t)-1; /* from the start again: a parent may stand anywhere */
+		left--;
+	}
+}
+
+int rv_descend_signal_meant(int signal_number, bool (*is_meant)(int proc, const char *pid, void *what), void *what)
+{
+	struct table table = { NULL, 0, 0 };
+	rv_auto_fd int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int alive = -1;
+
+	if (proc >= 0 && table_read(&table, proc) == 0) {
+		bool any = false;
+
+		spare_own_line(&table);
+		for (size_t i = 0; i < table.count; i++) {
+			char name[16];
+
+			(void)snprintf(name, sizeof name, "%d", (int)table.rows[i].pid);
+			table.rows[i].ours = !table.rows[i].spared && is_meant(proc, name, what);
+			table.rows[i].spared = false; /* what else descends from pid 1 is nobody's own */
+			any = any || table.rows[i].ours;
+		}
+		if (any)
+			mark(&table, -1, NULL, 0);
+		alive = any ? signal_marked(proc, &table, signal_number) : 0;
 	}
 	free(table.rows);
 	return alive;

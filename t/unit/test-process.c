@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -351,6 +352,48 @@ static void test_descend(void)
 	(void)close(ready[1]);
 }
 
+static bool is_this(int proc, const char *pid, void *what)
+{
+	pid_t wanted = *(const pid_t *)what;
+
+	return proc >= 0 && (wanted == 0 || strtol(pid, NULL, 10) == wanted);
+}
+
+static void test_descend_meant(void)
+{
+	int ready[2];
+	pid_t all = 0;
+	pid_t own = getppid();
+	pid_t pair;
+	pid_t other;
+	char byte;
+
+	must(pipe2(ready, O_CLOEXEC) >= 0);
+	other = fork();
+	if (other == 0)
+		for (;;)
+			(void)pause();
+	pair = fork();
+	if (pair == 0) {
+		if (fork() == 0) {
+			(void)setsid();
+			must(write(ready[1], "x", 1) >= 0);
+		}
+		for (;;)
+			(void)pause();
+	}
+	must(read(ready[0], &byte, 1) >= 0);
+	tap_ok(rv_descend_signal_meant(0, is_this, &pair) == 2, "the one that is meant, and its child in another session");
+	tap_ok(rv_descend_signal_meant(0, is_this, &own) == 0, "never one that this process descends from");
+	tap_ok(rv_descend_signal_meant(0, is_this, &all) >= 3, "all but its own line");
+	tap_ok(rv_descend_signal_meant(SIGKILL, is_this, &pair) == 2, "they are signalled");
+	tap_ok(waitpid(pair, NULL, 0) == pair && kill(other, 0) == 0 && waitpid(other, NULL, WNOHANG) == 0, "and nobody else");
+	(void)kill(other, SIGKILL);
+	(void)waitpid(other, NULL, 0);
+	(void)close(ready[0]);
+	(void)close(ready[1]);
+}
+
 /* ---- spawn ---- */
 
 static int return_it(void *data)
@@ -604,6 +647,7 @@ int main(void)
 	test_removal_partial();
 	test_signal_names();
 	test_descend();
+	test_descend_meant();
 	test_spawn();
 	test_slots();
 	tap_ok(chdir("..") == 0 && rmdir(top) == 0, "nothing is left in the directory");
