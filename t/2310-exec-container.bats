@@ -110,21 +110,21 @@ teardown() {
 	no_workdir
 }
 
-# An engine whose client dies between the create and the start, as soon as something holds the container; where
-# ./dying is there, rv-exec and its worker die before it.
-half_engine() {
+# A runtime that makes the container and then, before the engine has heard of it, kills the engine's client; where
+# ./dying is there, rv-exec and its worker before that.
+half_runtime() {
 	tool half <<-'HALF'
 		#!/bin/bash
-		[ "$3" = run ] || exec podman "$@"
-		podman "$@" <&0 &
-		pid=$!
-		until pgrep -f -- "-n $5 " >/dev/null; do [ -e /proc/$pid ] || exit 1; done
+		case " $* " in *' create '*) ;; *) exec runc "$@" ;; esac
+		runc "$@" || exit
+		name=$(tr '\0' '\n' </proc/$PPID/cmdline | grep -A1 -x -- -n | tail -n 1)
+		client=$(pgrep -o -f -- "run --name $name ")
 		if [ -e "${0%/*}/dying" ]; then
-			host=$(cut -d' ' -f4 /proc/$PPID/stat)
-			kill -STOP "$host" && kill -9 "$PPID" "$host"
+			worker=$(cut -d' ' -f4 "/proc/$client/stat")
+			host=$(cut -d' ' -f4 "/proc/$worker/stat")
+			kill -STOP "$host" && kill -9 "$worker" "$host"
 		fi
-		kill -9 $pid
-		exit 137
+		kill -9 "$client"
 	HALF
 }
 
@@ -133,8 +133,8 @@ held() {
 }
 
 @test "a client that dies between create and start: what held the container is ended, too" {
-	half_engine
-	half=(--engine "$PWD/half --runtime runc" "${ENGINE_ARGS[@]}" --image "$IMAGE" --new-call --ledger ledger)
+	half_runtime
+	half=(--engine "podman --runtime $PWD/half" "${ENGINE_ARGS[@]}" --image "$IMAGE" --new-call --ledger ledger)
 	rv_fails 126 x "${half[@]}" --timeout 20s -- /bin/sleep 300 2>stderr
 	! held "$(attempts)" || rv_die "what held the container is left"
 	no_container "$(attempts)"
