@@ -16,6 +16,7 @@
 #define TIMEOUT 4000 /* in which the container of a loaded machine has come */
 #define GRACE 500
 #define START_MS 20000 /* an engine may be slow to create */
+#define REMOVED_MS 10000
 #define GONE_MS 20000  /* and to remove, where nobody waits for it */
 
 /* A script in a container; its result as `say` said it. */
@@ -202,6 +203,35 @@ static bool run_killed(struct rv_trial *trial)
 			 "the ledger does not have one orphan");
 }
 
+/* Is a container there whose id begins so?  What the engine itself shows is what it keeps.  -1: it shows nothing. */
+static int is_shown(struct rv_trial *trial, const char *id)
+{
+	const char *look = rv_trial_printf(trial, "%s ps -a -q --no-trunc", trial->place.engine != NULL ? trial->place.engine : "docker");
+	const char *const argv[] = { "/bin/sh", "-c", look, NULL };
+	const struct rv_command_plan plan = { .argv = argv };
+	const struct rv_command *seen = look != NULL ? rv_trial_run(trial, &plan) : NULL;
+
+	if (seen == NULL || !seen->ended || seen->status != 0)
+		return -1;
+	return memmem(seen->said.data, seen->said.len, id, strlen(id)) != NULL ? 1 : 0;
+}
+
+/* The host's name in a container is the head of its id, unless somebody gave it another. */
+static bool run_removed(struct rv_trial *trial)
+{
+	const struct rv_buffer *said = said_by(trial, "cut -c1-12 /proc/sys/kernel/hostname | tr -d '\\n' | say");
+	int64_t until = rv_clock_mono_ms() + REMOVED_MS;
+	int shown;
+
+	if (said == NULL || !rv_expect(trial, said->len == 12 && strspn(said->data, "0123456789abcdef") == 12,
+				       "the container's host name is no id: %s", said->data))
+		return false;
+	while ((shown = is_shown(trial, said->data)) == 1 && rv_clock_mono_ms() < until)
+		rv_clock_pause_ms(200);
+	return rv_expect(trial, shown >= 0, "the engine does not show its containers") &&
+	       rv_expect(trial, shown == 0, "the engine still has the container %s", said->data);
+}
+
 static bool run_status(struct rv_trial *trial)
 {
 	static const char *const scripts[] = { "exit 125", "exit 126", "exit 127" };
@@ -294,6 +324,10 @@ const struct rv_check rv_checks_container[] = {
 	  "After SIGKILL of the executor the container goes, and the intent stays as an orphan.",
 	  "The engine's daemon knows nothing of the death of who asked.",
 	  PAGE, RV_CAN_CONTAINER | RV_CAN_LEDGER | RV_CAN_TWO_PHASE, run_killed },
+	{ "container.removed", "a container that ended is removed",
+	  "A while after the call the engine shows no container of that id, also none that has exited.",
+	  "A fleet fills its disks with what ended long ago, and no tool notices.",
+	  PAGE, RV_CAN_CONTAINER, run_removed },
 	{ "container.status", "125, 126 and 127 of a tool are its own",
 	  "A tool that ends with one of the engine's statuses is exit with that status.",
 	  "Guessed, an effect that happened is reported as one that never began.",

@@ -1968,6 +1968,18 @@ class container_outlives(Contained):
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+@fault("container.removed")
+class container_removed_late(Contained):
+    """The container is removed a minute after it is said to be."""
+    @staticmethod
+    def edit(words):
+        if "rm" not in words:
+            return words
+        subprocess.Popen(["/bin/sh", "-c", 'sleep 60; exec "$@"', "sh", *words], start_new_session=True, stdin=subprocess.DEVNULL,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return ["/bin/echo", words[-1]]
+
+
 @fault("container.secret")
 class container_sees_the_caller(Contained):
     """A variable of the caller's is passed on unasked."""
