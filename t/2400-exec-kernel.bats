@@ -19,6 +19,7 @@ setup() {
 
 teardown() {
 	[ -z "${server:-}" ] || kill "$server" "$witness" 2>/dev/null || true
+	[ -z "${elsewhere:-}" ] || rm -rf "$elsewhere"
 }
 
 k() {
@@ -192,4 +193,40 @@ OWN='^(start\.(fork|vfork|exec|posix|shell|detached)|memory\.|map\.|ipc\.(shm|se
 	done | rv-exec --stream --jobs 2 --workdir-base "$PWD/dirs" --sandbox kernel >replies
 	rv_equal 20 "$(grep -c '"ok":true' replies)"
 	no_workdir
+}
+
+@test "a workdir base that is not below /tmp: the workdir at its own path, and nothing hidden of what was shown below it" {
+	elsewhere=$(mktemp -d /var/tmp/rv-kernel-XXXXXX)
+	mkdir "$elsewhere/a" "$elsewhere/a/base" "$elsewhere/a/base/tools" "$elsewhere/a/base/more"
+	echo data >"$elsewhere/a/base/tools/data"
+	echo secret >"$elsewhere/a/secret"
+	echo secret >"$elsewhere/a/base/secret"
+	cat >"$elsewhere/a/base/tools/tool" <<-'EOF'
+		#!/bin/sh
+		base=${PWD%/*}
+		[ -z "$(ls -A .)" ] && echo 1 >left && rm left || exit 11
+		[ "$(cat "$base/tools/data")" = data ] && ! echo 1 2>/dev/null >"$base/tools/x" || exit 12
+		echo 1 >"$base/more/written" || exit 13
+		[ ! -e "$base/secret" ] && [ ! -e "$base/../secret" ] && ! echo 1 2>/dev/null >"$base/x" || exit 14
+		[ "$(ls "$base" | wc -l)" = 3 ] || exit 15
+		printf '"%s"' "$PWD"
+	EOF
+	chmod 755 "$elsewhere/a/base/tools/tool"
+	for i in 1 2 3; do
+		echo '{"tool":"t","args":{},"ctx":{"runId":"r","idempotencyKey":"k'$i'"}}'
+	done | rv-exec --stream --workdir-base "$elsewhere/a/base" --sandbox kernel --ro "$elsewhere/a/base/tools" --rw "$elsewhere/a/base/more" -- \
+		"$elsewhere/a/base/tools/tool" >replies || rv_die "$(cat replies)"
+	rv_equal 3 "$(grep -c "\"result\":\"$elsewhere/a/base/rulvar-exec-t-......\"" replies)"
+	[ -e "$elsewhere/a/base/more/written" ]
+	rv_equal 'more secret tools' "$(cd "$elsewhere/a/base" && echo *)" 'no workdir is left'
+	# below or at what is shown: there it is seen already
+	for shown in "$elsewhere/a" "$elsewhere/a/base"; do
+		rv_equal '"data"' "$(rv-exec --tool t --workdir-base "$elsewhere/a/base" --sandbox kernel --ro "$shown" -- \
+			/bin/sh -c 'echo 1 >own && ! echo 1 2>/dev/null >../x && printf "\"%s\"" "$(cat ../tools/data)"')"
+	done
+	rm -rf "$elsewhere"
+	# behind a link of the sandbox's own: /dev/shm is its /tmp
+	[ -w /dev/shm ] || return 0
+	elsewhere=$(mktemp -d /dev/shm/rv-kernel-XXXXXX)
+	rv_equal 1 "$(rv-exec --tool t --workdir-base "$elsewhere" --sandbox kernel -- /bin/sh -c 'echo 1 >own && cat "$PWD/own"')"
 }

@@ -31,6 +31,11 @@ static bool is_at_or_below(const char *path, const char *top)
 	return strncmp(path, top, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
+static bool is_below(const char *path, const char *top)
+{
+	return is_at_or_below(path, top) && strcmp(path, top) != 0;
+}
+
 /* Without "." and "..", "//" and a slash at the end; what is relative, or has such parts, is resolved. */
 static char *plain_path(const char *path)
 {
@@ -64,7 +69,8 @@ static int add_path(struct rv_kernel *kernel, const char *option, const char *pa
 	/* parents before what is below them, or they would hide it */
 	for (at = kernel->path_count; at > 0 && strlen(grown[at - 1].target) > strlen(target); at--)
 		grown[at] = grown[at - 1];
-	grown[at] = (struct rv_kernel_path){ .writable = writable, .in_tmp = is_at_or_below(target, TMP), .fd = -1 };
+	grown[at] = (struct rv_kernel_path){ .writable = writable, .fd = -1 };
+	grown[at].fresh = is_at_or_below(target, TMP) || is_below(target, kernel->base);
 	grown[at].target = rv_steal_ptr(&target);
 	kernel->path_count++;
 	return 0;
@@ -107,7 +113,7 @@ static const struct rv_mount *row_named(const struct rv_policy *policy, const ch
 int rv_kernel_init(struct rv_kernel *kernel, const struct rv_policy *policy, const char *const *readable,
 		   const char *const *writable, bool net, const char *workdir_base, struct rv_error *err)
 {
-	*kernel = (struct rv_kernel){ .policy = policy, .net = net, .mounts = -1 };
+	*kernel = (struct rv_kernel){ .policy = policy, .base = workdir_base, .net = net, .mounts = -1 };
 	kernel->readable = row_named(policy, "readable");
 	kernel->writable = row_named(policy, "writable");
 	kernel->workdir = row_named(policy, "workdir");
@@ -234,9 +240,12 @@ static bool build_root(struct build *build)
 	}
 	for (size_t i = 0; i < kernel->path_count; i++) {
 		build->what = kernel->paths[i].target;
-		if (!kernel->paths[i].in_tmp && build_path(kernel, root, &kernel->paths[i]) != 0)
+		if (!kernel->paths[i].fresh && build_path(kernel, root, &kernel->paths[i]) != 0)
 			return false;
 	}
+	build->what = kernel->base;
+	if (!is_at_or_below(kernel->base, TMP) && rv_mounts_directory(root, kernel->base) != 0) /* the root takes none later */
+		return false;
 	build->what = "entering the new root";
 	if (rv_mounts_enter(root) != 0)
 		return false;
@@ -345,7 +354,7 @@ static int clone_fresh(const struct rv_kernel *kernel, const char *workdir, stru
 	for (size_t i = 0; i < kernel->path_count; i++) {
 		const struct rv_kernel_path *path = &kernel->paths[i];
 
-		if (!path->in_tmp)
+		if (!path->fresh)
 			continue;
 		if (fresh->count == VOLATILE_MAX) {
 			errno = E2BIG;
@@ -358,23 +367,17 @@ static int clone_fresh(const struct rv_kernel *kernel, const char *workdir, stru
 	return 0;
 }
 
-/* Where the root has no such directory, and can have none any more: in a tmpfs over its parent. */
-static int attach_workdir(int root, const char *workdir, int tree)
+/* The workdir's place: one that the base has inside, as /tmp has or as a path that was asked for shows it; else in a
+ * tmpfs over the base, which is empty in the root.  A new one for each dispatch: a tool sees no name of another's. */
+static int cover_base(const struct rv_kernel *kernel, int root, const char *workdir)
 {
-	char base[PATH_MAX];
-	const char *slash = strrchr(workdir, '/');
+	rv_auto_fd int there = rv_mounts_inside(root, workdir);
 	rv_auto_fd int cover = -1;
 
-	if (rv_mounts_attach(root, workdir, tree) == 0)
+	if (there >= 0 || is_at_or_below(kernel->base, TMP))
 		return 0;
-	if (errno != EROFS || slash == NULL || slash == workdir || (size_t)(slash - workdir) >= sizeof base)
-		return -1;
-	memcpy(base, workdir, (size_t)(slash - workdir));
-	base[slash - workdir] = '\0';
-	cover = rv_mounts_make("tmpfs", "mode=0755,size=64k,nr_inodes=16", RV_MOUNT_NOSUID | RV_MOUNT_NODEV);
-	if (cover < 0 || rv_mounts_attach(root, base, cover) != 0)
-		return -1;
-	return rv_mounts_attach(root, workdir, tree);
+	cover = rv_mounts_make("tmpfs", "mode=0755,size=64k,nr_inodes=4k", RV_MOUNT_NOSUID | RV_MOUNT_NODEV);
+	return cover < 0 ? -1 : rv_mounts_attach(root, kernel->base, cover);
 }
 
 static int mount_fresh(const struct rv_kernel *kernel, const char *workdir, const struct fresh *fresh)
@@ -384,13 +387,13 @@ static int mount_fresh(const struct rv_kernel *kernel, const char *workdir, cons
 	rv_auto_fd int tree = rv_mounts_make("tmpfs", tmp->source, tmp->flags);
 	size_t next = 0;
 
-	if (root < 0 || tree < 0 || rv_mounts_attach(root, tmp->target, tree) != 0)
+	if (root < 0 || tree < 0 || rv_mounts_attach(root, tmp->target, tree) != 0 || cover_base(kernel, root, workdir) != 0)
 		return -1;
 	for (size_t i = 0; i < kernel->path_count; i++) {
-		if (kernel->paths[i].in_tmp && rv_mounts_attach(root, kernel->paths[i].target, fresh->trees[next++]) != 0)
+		if (kernel->paths[i].fresh && rv_mounts_attach(root, kernel->paths[i].target, fresh->trees[next++]) != 0)
 			return -1;
 	}
-	return attach_workdir(root, workdir, fresh->workdir);
+	return rv_mounts_attach(root, workdir, fresh->workdir);
 }
 
 static int allow(int ruleset, int abi, const char *path, uint64_t rights)

@@ -19,13 +19,14 @@
 struct rv_kernel_path {
 	char *target;   /* owned; absolute, at its own path inside */
 	bool writable;
-	bool in_tmp;    /* at or below /tmp: mounted anew for each dispatch */
+	bool fresh;     /* at or below /tmp, or below the base: mounted anew for each dispatch, as those are */
 	int fd;         /* the worker's, O_PATH */
 };
 
 struct rv_kernel {
 	const struct rv_policy *policy;
 	const struct rv_mount *readable, *writable, *workdir, *tmp; /* its rows for what a run has */
+	const char *base; /* borrowed; the workdirs' */
 	bool net;
 	struct rv_kernel_path *paths; /* owned; parents before what is below them */
 	size_t path_count;
