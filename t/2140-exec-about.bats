@@ -59,6 +59,8 @@ assert default["ok"] is (sys.argv[2] == "yes")' "$status" "$(contained && echo y
 	printf '#!/bin/sh\nexit 3\n' >bin/bwrap
 	chmod +x bin/bwrap
 	PATH=$PWD/bin "$RV_BIN/rv-exec" --probe | grep '^{"name":"bwrap","ok":false,"why":"exited with status 3"'
+	# SIGCHLD that is ignored when we are started takes how a child ended
+	env --ignore-signal=CHLD "PATH=$PWD/bin" "$RV_BIN/rv-exec" --probe | grep '^{"name":"bwrap","ok":false,"why":"exited with status 3"'
 	printf '#!/bin/sh\nexit 0\n' >bin/docker
 	chmod +x bin/docker
 	PATH=$PWD/bin "$RV_BIN/rv-exec" --probe | grep '^{"name":"docker","ok":true,'

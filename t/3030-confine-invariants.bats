@@ -222,3 +222,19 @@ EOT
 	rv_equal 1 "$(wc -l <result)"
 	jq -e . result >/dev/null
 }
+
+@test "what a caller may hand on in its own process changes nothing: SIGCHLD ignored, a umask that takes all" {
+	script main.sh <<<'echo ran; exit 3'
+	chmod 700 root
+	on_event collected <<<"echo \$namespace >$PWD/events"
+	run() { env --ignore-signal=CHLD rv-confine --root "$PWD/root" --runtime "$SH" --program prog --input in --unpinned --entry main.sh "$@"; }
+	: >result
+	: >stderr
+	(umask 0777 && run --on-event "$PWD/hook" >result 2>stderr)
+	holds "$GOOD" 'out == b"ran\n" and p["exit"]["code"] == 3'
+	[ ! -s stderr ] || rv_die "$(cat stderr)"
+	root_is_empty
+	rv-confine --probe >probed || true
+	env --ignore-signal=CHLD rv-confine --probe >ignored || true
+	rv_equal "$(cat probed)" "$(cat ignored)"
+}

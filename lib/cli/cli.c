@@ -1,10 +1,12 @@
 #include "lib/cli/cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/io.h"
@@ -16,6 +18,8 @@ static bool stdout_failed;
 void rv_cli_start(const char *program)
 {
 	program_name = program;
+	(void)signal(SIGCHLD, SIG_DFL); /* ignored, children would be reaped behind our back, and how they ended is lost */
+	(void)umask(umask(0) & 077);    /* what we make we must be able to use: our own bits are never taken */
 	if (rv_io_standard_descriptors() != 0)
 		_exit(RV_EXIT_SYSTEM); /* no descriptor to say it on */
 }

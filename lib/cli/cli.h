@@ -83,7 +83,8 @@ struct rv_program {
  * index of the first operand.  An option that takes one value and is given twice: the last wins. */
 int rv_cli_parse(const struct rv_program *program, int argc, char **argv, void *values, int *operand, int *status);
 
-/* First thing in main: standard descriptors, program name, the C locale's behaviour. */
+/* First thing in main: standard descriptors, program name, the C locale's behaviour; children that can be waited for
+ * (SIGCHLD may be ignored when we are started), and a umask that takes nothing from the owner. */
 void rv_cli_start(const char *program);
 
 /* "program: message" on stderr, one line, control bytes escaped. */
