@@ -202,4 +202,14 @@ held() {
 	rv_equal 'image rm run' "$(cut -d' ' -f1 asked | sort -u | tr '\n' ' ' | sed 's/ $//')"
 	# what the client reads itself cannot be another value for the tool
 	PATH="$PWD/bin:$PATH" fails config 125 x --launcher-env RECORD --setenv HOME=/work --image the-image -- /bin/echo 5
+	# nor may it have one for itself that those who ask after the container, and remove it, do not have
+	rm asked
+	for value in DOCKER_HOST=tcp://elsewhere CONTAINER_HOST=x HOME=/work LD_PRELOAD=x XDG_DATA_HOME=/x; do
+		PATH="$PWD/bin:$PATH" fails config 125 env -u DOCKER_HOST -u HOME rv-exec --tool t --workdir-base "$PWD/dirs" --launcher-env RECORD --setenv "$value" \
+			--image the-image -- /bin/echo 5
+		PATH="$PWD/bin:$PATH" fails config 125 env -u DOCKER_HOST -u HOME rv-exec --tool t --workdir-base "$PWD/dirs" --launcher-env RECORD \
+			--credentials "/bin/echo '{\"${value%%=*}\":\"${value#*=}\"}'" --image the-image -- /bin/echo 5
+	done
+	rv_fails 1 grep ^run asked
+	no_workdir
 }

@@ -7,6 +7,7 @@
 #include "lib/base/text.h"
 #include "lib/executor/command.h"
 #include "lib/executor/container.h"
+#include "lib/executor/launcher.h"
 
 #define LOOK_MS 30000
 #define PULL_MS 1800000
@@ -72,6 +73,48 @@ static int set_up(struct rv_container *container, struct rv_error *err)
 	return rv_words_list(words, err) != NULL ? 0 : -1;
 }
 
+/* What clients read: names, and the beginnings of names. */
+static bool is_clients(const char *entry, size_t len)
+{
+	static const char *const more[] = { "TMPDIR", "REGISTRY_AUTH_FILE", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", NULL };
+	static const char *const beginnings[] = {
+		"DOCKER_", "CONTAINER_", "CONTAINERS_", "_CONTAINERS_", "PODMAN_", "STORAGE_", "XDG_", "LD_", NULL,
+	};
+	const char *const *const lists[] = { rv_launcher_names, more };
+
+	for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+		for (size_t j = 0; lists[i][j] != NULL; j++) {
+			if (strlen(lists[i][j]) == len && strncmp(entry, lists[i][j], len) == 0)
+				return true;
+		}
+	}
+	for (size_t i = 0; beginnings[i] != NULL; i++) {
+		if (strncmp(entry, beginnings[i], strlen(beginnings[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+int rv_container_check_value(const struct rv_engine *engine, const char *entry, bool *has, struct rv_error *err)
+{
+	size_t len = strcspn(entry, "=");
+
+	*has = false;
+	for (size_t i = 0; engine->envp[i] != NULL && !*has; i++) {
+		if (strncmp(entry, engine->envp[i], len) != 0 || engine->envp[i][len] != '=')
+			continue;
+		if (strcmp(entry, engine->envp[i]) != 0)
+			return rv_error_set(err, RV_E_CONFIG, 0, "%.*s: the engine's client reads it itself, and the container cannot "
+					    "be given another value by name", (int)len, entry);
+		*has = true;
+	}
+	if (!*has && is_clients(entry, len))
+		return rv_error_set(err, RV_E_CONFIG, 0, "%.*s: the engine's client would read it, too, and no longer be the one "
+				    "that is asked what became of the container (where it may be: --launcher-env %.*s)",
+				    (int)len, entry, (int)len, entry);
+	return 0;
+}
+
 static int check_values(const struct rv_container *container, const char *workdir_base, const char *const *set_env,
 			struct rv_error *err)
 {
@@ -84,14 +127,10 @@ static int check_values(const struct rv_container *container, const char *workdi
 		return rv_error_set(err, RV_E_CONFIG, 0, "--workdir-base %s: the engine takes no comma, quote or newline in "
 				    "a mount", workdir_base);
 	for (size_t i = 0; set_env[i] != NULL; i++) {
-		size_t len = strcspn(set_env[i], "=");
+		bool has;
 
-		for (size_t j = 0; container->engine.envp[j] != NULL; j++) {
-			if (strncmp(set_env[i], container->engine.envp[j], len + 1) == 0 &&
-			    strcmp(set_env[i], container->engine.envp[j]) != 0)
-				return rv_error_set(err, RV_E_CONFIG, 0, "--setenv %.*s: the engine's client reads it itself, and "
-						    "the container cannot be given another value by name", (int)len, set_env[i]);
-		}
+		if (rv_container_check_value(&container->engine, set_env[i], &has, err) != 0)
+			return rv_error_wrap(err, "--setenv");
 	}
 	return 0;
 }

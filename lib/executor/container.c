@@ -24,37 +24,23 @@ static void name_of(const struct rv_dispatch *dispatch, char name[64])
 
 /* ---- what is to be run ---- */
 
-static bool same_name(const char *a, const char *b)
-{
-	size_t len = strcspn(a, "=");
-
-	return strncmp(a, b, len + 1) == 0 && a[len] == '=';
-}
-
-/* The tool's values by their names; what the client itself reads cannot be another value for the tool. */
+/* The tool's values by their names. */
 static int add_environment(struct rv_dispatch *dispatch, char *const *tool, struct rv_error *err)
 {
-	char *const *own = container_of(dispatch)->engine.envp;
+	const struct rv_engine *engine = &container_of(dispatch)->engine;
 
 	for (size_t i = 0; tool[i] != NULL; i++) {
-		int len = (int)strcspn(tool[i], "=");
-		bool there = false;
+		bool has;
 
-		for (size_t j = 0; own[j] != NULL; j++) {
-			if (!same_name(tool[i], own[j]))
-				continue;
-			if (strcmp(tool[i], own[j]) != 0)
-				return rv_error_set(err, RV_E_CONFIG, 0, "%.*s: the engine's client reads it itself, and the "
-						    "container cannot be given another value by name", len, tool[i]);
-			there = true;
-		}
+		if (rv_container_check_value(engine, tool[i], &has, err) != 0)
+			return -1;
 		rv_words_add(&dispatch->argv, "-e");
-		rv_buffer_add(&dispatch->argv.text, tool[i], (size_t)len);
+		rv_buffer_add(&dispatch->argv.text, tool[i], strcspn(tool[i], "="));
 		rv_words_add(&dispatch->argv, "");
-		if (!there)
+		if (!has)
 			rv_words_add(&dispatch->envp, tool[i]);
 	}
-	rv_words_add_all(&dispatch->envp, (const char *const *)own);
+	rv_words_add_all(&dispatch->envp, (const char *const *)engine->envp);
 	return 0;
 }
 

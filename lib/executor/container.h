@@ -59,6 +59,11 @@ int rv_container_open(struct rv_container *container, const struct rv_container_
 		      const char *workdir_base, const char *const *set_env, struct rv_error *err);
 void rv_container_release(struct rv_container *container); /* zeroed is fine */
 
+/* May the tool have this value ("NAME=VALUE") by its name alone?  What the client reads itself, to find its engine and
+ * its store, it must have as everybody who asks after the container has it: else one engine would run what another is
+ * asked for, and told to remove.  *has: the client has it, and so will the tool.  RV_E_CONFIG. */
+int rv_container_check_value(const struct rv_engine *engine, const char *entry, bool *has, struct rv_error *err);
+
 /* Kill and remove a container by its name, also one that is yet to be created.  0: it is certain that it is gone. */
 int rv_container_remove(const struct rv_engine *engine, const char *name, struct rv_error *err);
 /* The same as a slot's undo function: the words that rv_container_undo_words() made. */
