@@ -57,11 +57,27 @@ call() {
 
 @test "file and directory are synced before the end" {
 	rv_need strace
-	rv_traced -o trace -e trace=openat,write,fsync,unlink rv-key --new-run a.run
-	# the write, its sync, the directory's: in that order
-	rv_equal 'open write fsync dir fsync' "$(sed -n \
-		-e 's/.*"a\.run".*O_EXCL.*/open/p' -e 's/.*write([0-9]*, "{\\"runId.*/write/p' \
-		-e 's/.*O_DIRECTORY.*/dir/p' -e 's/.*fsync(.*/fsync/p' trace | xargs)"
+	rv_traced -o trace -e trace=openat,write,fsync,linkat,unlink rv-key --new-run a.run
+	# the write, its sync, and only then the name; the directory's sync: in that order
+	rv_equal 'open write fsync name dir fsync' "$(sed -n \
+		-e 's/.*O_TMPFILE.*/open/p' -e 's/.*write([0-9]*, "{\\"runId.*/write/p' -e 's/.*linkat(.*"a\.run".*/name/p' \
+		-e '/O_TMPFILE/!s/.*O_DIRECTORY.*/dir/p' -e 's/.*fsync(.*/fsync/p' trace | xargs)"
+}
+
+@test "killed at any of its calls, a run file is whole or not there, and the next try has one" {
+	rv_need strace
+	local call status
+
+	for call in write fsync linkat; do
+		for when in 1 2; do
+			rm -f a.run
+			status=0
+			rv_traced -o /dev/null -e trace="$call" -e inject="$call":signal=KILL:when=$when rv-key --new-run a.run 2>/dev/null || status=$?
+			[ "$status" -eq 137 ] || [ "$when" -eq 2 ] || rv_die "not killed at $call"
+			[ -e a.run ] || rv-key --new-run a.run
+			call a.run
+		done
+	done
 }
 
 @test "a run file that could not be written is not left behind" {

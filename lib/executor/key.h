@@ -60,8 +60,8 @@ struct rv_run_file {
 int rv_run_file_read(struct rv_run_file *run, const char *path, struct rv_error *err);
 void rv_run_file_release(struct rv_run_file *run);
 
-/* Create `path` (O_EXCL, 0600, synced with its directory) with a fresh genesis; run_id NULL: a random
- * UUID. */
+/* Create `path` (never over another, whole or not at all, 0600, synced with its directory) with a fresh genesis;
+ * run_id NULL: a random UUID. */
 int rv_run_file_create(const char *path, const char *run_id, struct rv_error *err);
 
 #endif

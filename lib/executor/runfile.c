@@ -1,8 +1,5 @@
 /* The run file: written once, whole and synced, or not at all. */
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/io.h"
@@ -80,28 +77,16 @@ static int compose(struct rv_buffer *out, const char *run_id, struct rv_error *e
 	return rv_buffer_check(out, err);
 }
 
-static int write_synced(int fd, const struct rv_buffer *text, const char *path, struct rv_error *err)
-{
-	if (rv_io_write_all(fd, text->data, text->len, err) != 0)
-		return -1;
-	if (fsync(fd) != 0)
-		return rv_error_set(err, RV_E_IO, errno, "fsync");
-	return rv_io_sync_parent(path, err);
-}
-
+/* Whole from its first moment: half a run file, or an empty one, would stand in the way of the run for ever. */
 int rv_run_file_create(const char *path, const char *run_id, struct rv_error *err)
 {
 	rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
-	rv_auto_fd int fd = -1;
+	int made;
 
 	if (compose(&text, run_id, err) != 0)
 		return -1;
-	fd = rv_io_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOCTTY, 0600, err);
-	if (fd < 0)
-		return -1;
-	if (write_synced(fd, &text, path, err) != 0) {
-		(void)unlink(path); /* half a run file would stand in the way of a whole one */
-		return rv_error_wrap(err, "run file %s", path);
-	}
-	return 0;
+	made = rv_io_create(path, text.data, text.len, 0600, true, err);
+	if (made == 0)
+		return rv_error_set(err, RV_E_IO, EEXIST, "create %s", path);
+	return made < 0 ? rv_error_wrap(err, "run file %s", path) : 0;
 }
