@@ -300,6 +300,37 @@ refused() {
 	fails ledger 122 x --key K --ledger ledger --refuse-orphan -- "$PWD/mark"
 }
 
+# effects N: the tool ran so often, and each time has its two rows.
+effects() {
+	rv_equal "$1" "$(wc -l <ran)"
+	rv_equal "$1" "$(grep -c '"phase":"intent"' ledger)"
+	rv_equal "$1" "$(grep -c '"phase":"outcome"' ledger)"
+}
+
+@test "--refuse-orphan: of many that call with one key at once, one runs" {
+	tool once <<-TOOL
+		#!/bin/sh
+		echo >>"$PWD/ran"
+		sleep 2
+		echo 1
+	TOOL
+	for id in 1 2 3; do
+		printf '{"id":%d,"tool":"t","args":{},"ctx":{"runId":"r","idempotencyKey":"K"}}\n' $id
+	done >requests
+	mkdir -p dirs
+	rv_fails 1 rv-exec --stream --jobs 3 --workdir-base "$PWD/dirs" --ledger ledger --refuse-orphan -- "$PWD/once" <requests >replies
+	rv_equal 1 "$(grep -c '"ok":true' replies)"
+	rv_equal 2 "$(grep -c '"code":"ledger".*look the key K up' replies)"
+	effects 1
+	for _ in 1 2 3 4 5 6; do
+		x --key L --ledger ledger --refuse-orphan -- "$PWD/once" >>answers 2>/dev/null 3>&- &
+	done
+	wait
+	rv_equal 1 "$(wc -l <answers)"
+	effects 2
+	no_workdir
+}
+
 @test "--refuse-orphan fails closed on a corrupt ledger, which a plain append does not touch" {
 	z -- /bin/true >/dev/null
 	printf 'rubbish\n' >>ledger

@@ -161,7 +161,25 @@ int rv_attempt_workdir(struct rv_dispatch *dispatch, struct rv_error *err)
 	return rv_error_set(err, RV_E_CONFIG, errno, "workdir %s", dispatch->workdir.data);
 }
 
-int rv_attempt_orphan(const struct rv_dispatch *dispatch, struct rv_error *err)
+static struct rv_seen look(const char *path)
+{
+	struct stat now;
+
+	if (stat(path, &now) != 0)
+		return (struct rv_seen){ .size = -1 };
+	return (struct rv_seen){ .dev = now.st_dev, .ino = now.st_ino, .size = now.st_size };
+}
+
+int rv_attempt_orphan_again(struct rv_dispatch *dispatch, struct rv_error *err)
+{
+	struct rv_seen now = look(dispatch->executor->refuse_orphan);
+
+	if (now.size >= 0 && now.size == dispatch->seen.size && now.ino == dispatch->seen.ino && now.dev == dispatch->seen.dev)
+		return 0;
+	return rv_attempt_orphan(dispatch, err);
+}
+
+int rv_attempt_orphan(struct rv_dispatch *dispatch, struct rv_error *err)
 {
 	const char *path = dispatch->executor->refuse_orphan;
 	struct rv_buffer attempt = RV_BUFFER_INIT;
@@ -170,6 +188,7 @@ int rv_attempt_orphan(const struct rv_dispatch *dispatch, struct rv_error *err)
 
 	if (path == NULL)
 		return 0;
+	dispatch->seen = look(path);
 	result = rv_ledger_find_orphan(path, dispatch->call->key, &found, &attempt, err);
 	if (result != 0)
 		(void)rv_error_wrap(err, "--refuse-orphan");

@@ -1,5 +1,5 @@
 /* The parts of a dispatch's attempt: what is set up before the intent, and its two rows.  Private to
- * lib/executor/dispatch.c, which has the order. */
+ * lib/executor/dispatch.c, which has the order, and to lib/executor/sink.c. */
 #ifndef RV_EXECUTOR_ATTEMPT_H
 #define RV_EXECUTOR_ATTEMPT_H
 
@@ -15,8 +15,9 @@ int rv_attempt_environment(struct rv_dispatch *dispatch, struct rv_error *err);
 int rv_attempt_identity(struct rv_dispatch *dispatch, struct rv_error *err);
 /* What authorises a tool that needs it. */
 int rv_attempt_permit(const struct rv_dispatch *dispatch, struct rv_error *err);
-/* --refuse-orphan. */
-int rv_attempt_orphan(const struct rv_dispatch *dispatch, struct rv_error *err);
+/* --refuse-orphan, before anything is set up; and once more under the append lock, where it is certain. */
+int rv_attempt_orphan(struct rv_dispatch *dispatch, struct rv_error *err);
+int rv_attempt_orphan_again(struct rv_dispatch *dispatch, struct rv_error *err);
 /* The cgroup that the tool will run in, where its limits need one. */
 int rv_attempt_group(struct rv_dispatch *dispatch, struct rv_error *err);
 /* How a run's plan bounds its processes. */

@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "lib/base/buffer.h"
 #include "lib/base/error.h"
@@ -107,6 +108,13 @@ enum rv_dispatch_stage {
 	RV_STAGE_DONE
 };
 
+/* A file that only grows: with the same size it has the same rows. */
+struct rv_seen {
+	dev_t dev;
+	ino_t ino;
+	off_t size; /* -1: it was not there */
+};
+
 /* What an engine ran is the engine's, and has to be removed there. */
 enum rv_undo_state { RV_UNDO_NONE, RV_UNDO_OWED, RV_UNDO_ASKED, RV_UNDO_FAILED };
 
@@ -128,6 +136,7 @@ struct rv_dispatch {
 	int64_t started_mono_ms;
 	struct rv_cgroup group;       /* that the tool runs in, if any */
 	int64_t lock;                 /* the ledger byte held, -1: none */
+	struct rv_seen seen;          /* --refuse-orphan: the ledger when it was looked through */
 	struct rv_environment environment;
 	struct rv_buffer input;       /* what is read on stdin, but for `args`, which the call has */
 	struct rv_buffer path;        /* of the command, NUL-terminated */

@@ -37,7 +37,7 @@ struct rv_file_sink {
 	struct rv_ledger *ledger; /* borrowed */
 };
 
-/* All rows of a take() in one write, and under one sync. */
+/* All rows of a take() in one write, and under one sync; but an intent under --refuse-orphan in one of its own. */
 void rv_file_sink_init(struct rv_file_sink *file, struct rv_ledger *ledger);
 
 #endif

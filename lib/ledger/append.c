@@ -306,6 +306,12 @@ static int append_locked(struct rv_ledger *ledger, const void *rows, size_t len,
 
 int rv_ledger_append(struct rv_ledger *ledger, const void *rows, size_t len, struct rv_error *err)
 {
+	return rv_ledger_append_if(ledger, NULL, rows, len, err);
+}
+
+int rv_ledger_append_if(struct rv_ledger *ledger, const struct rv_ledger_guard *guard, const void *rows, size_t len,
+			struct rv_error *err)
+{
 	int64_t deadline = rv_clock_mono_ms() + ledger->options.wait_ms;
 	uint64_t size = 0;
 	int result;
@@ -316,7 +322,9 @@ int rv_ledger_append(struct rv_ledger *ledger, const void *rows, size_t len, str
 		return rv_error_set(err, RV_E_LEDGER, 0, "append to %s: %zu bytes are more than one write", ledger->path, len);
 	if (lock_current(ledger, deadline, &size, err) != 0)
 		return as_ledger(err);
-	result = append_locked(ledger, rows, len, size, deadline, err);
+	result = guard != NULL ? guard->ask(guard->context, err) : 0;
+	if (result == 0)
+		result = append_locked(ledger, rows, len, size, deadline, err);
 	rv_append_unlock(current(ledger)->fd);
 	return result == 0 ? 0 : as_ledger(err);
 }

@@ -32,6 +32,16 @@ void rv_ledger_close(struct rv_ledger *ledger); /* NULL is fine; drops every loc
  * is repaired first.  A ledger that was renamed away is created anew at its path. */
 int rv_ledger_append(struct rv_ledger *ledger, const void *rows, size_t len, struct rv_error *err);
 
+/* The same, but only if `guard` returns 0: it is asked under the append lock, so that no writer that takes it adds
+ * a row between what the guard saw and these rows. */
+struct rv_ledger_guard {
+	int (*ask)(void *context, struct rv_error *err);
+	void *context;
+};
+
+int rv_ledger_append_if(struct rv_ledger *ledger, const struct rv_ledger_guard *guard, const void *rows, size_t len,
+			struct rv_error *err);
+
 /* Hold one byte beyond any end of file, [2^52, 2^53), under an OFD write lock for as long as an
  * attempt lives: its offset goes into the intent's writer.lock.  Call it before the intent's append;
  * both go to one file also across a rename (the append then takes the lock over to the new file). */
