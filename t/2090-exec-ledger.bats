@@ -79,6 +79,15 @@ z() {
 	grep -Eq 'fsync intent sync tool (answer )?outcome sync answer$' order || rv_die "$(cat order)"
 }
 
+@test "--durability power syncs the directory also of a ledger that another made, where it really lies" {
+	rv_need strace root
+	mkdir other
+	: >other/ledger
+	ln -s other/ledger ledger
+	strace -f -y -o trace -e trace=fsync,write rv-exec --tool t --workdir-base dirs --new-call --ledger ledger --durability power -- /bin/true
+	rv_equal 'fsync intent' "$(sed -nE "s|.*fsync\\([0-9]+<$PWD/other>.*|fsync|p; s/.*write.*\"phase\\\\\":\\\\\"intent.*/intent/p" trace | xargs)"
+}
+
 @test "a torn tail is repaired before the intent, and nothing is glued to it" {
 	printf '{"phase":"intent","idempotencyKey":"k","runId":"r","spanId":"s","tool":"t","argsHash":"h","executor":"e","workdir":"w","startedAt":1,"attemptId":"a"}' >whole
 	for tail in '{"a":1' '\xf0\x9f' '\0\0\0\0\0' '{"phase":"inte' ']' whole; do

@@ -63,7 +63,6 @@ static int check_place(const struct rv_ledger *ledger, struct rv_error *err)
 	return rv_fs_check(fd, err) == 0 ? 0 : rv_error_wrap(err, "%s", ledger->path);
 }
 
-/* 1 opened, 2 created. */
 static int open_file(const struct rv_ledger *ledger, int *fd, struct rv_error *err)
 {
 	int64_t deadline = rv_clock_mono_ms() + ledger->options.wait_ms;
@@ -74,13 +73,13 @@ static int open_file(const struct rv_ledger *ledger, int *fd, struct rv_error *e
 
 		*fd = open(ledger->path, flags);
 		if (*fd >= 0)
-			return 1;
+			return 0;
 		if (errno == ENOENT) {
 			if (check_place(ledger, err) != 0)
 				return -1;
 			*fd = open(ledger->path, flags | O_CREAT | O_EXCL, 0600);
 			if (*fd >= 0)
-				return 2;
+				return 0;
 			if (errno == EEXIST && rv_clock_left_ms(deadline) > 0) {
 				rv_clock_pause_ms(1); /* made by another; or a dangling link, for which O_EXCL is no */
 				continue;
@@ -124,19 +123,18 @@ static int adopt(struct rv_ledger *ledger, struct rv_error *err)
 	rv_auto_free char *real = NULL;
 	struct incarnation file;
 	rv_auto_fd int fd = -1;
-	int opened;
 
 	if (files == NULL)
 		return rv_error_nomem(err);
 	ledger->files = files;
-	opened = open_file(ledger, &fd, err);
-	if (opened < 0 || check_file(ledger, fd, &file, err) != 0 || take_holds(ledger, fd, err) != 0)
-		return -1;
-	if (opened == 2 && ledger->options.power && rv_io_sync_parent(ledger->path, err) != 0)
+	if (open_file(ledger, &fd, err) != 0 || check_file(ledger, fd, &file, err) != 0 || take_holds(ledger, fd, err) != 0)
 		return -1;
 	real = realpath(ledger->path, NULL);
 	if (real == NULL)
 		return rv_error_set(err, RV_E_LEDGER, errno, "%s", ledger->path);
+	/* Also where another made it: it may not have synced, or not yet. */
+	if (ledger->options.power && rv_io_sync_parent(real, err) != 0)
+		return -1;
 	free(ledger->real);
 	ledger->real = rv_steal_ptr(&real);
 	(void)rv_steal_fd(&fd);
