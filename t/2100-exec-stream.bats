@@ -241,7 +241,7 @@ no_workdir() {
 		#!/bin/sh
 		head -c 300000 /dev/zero | tr '\0' 1
 	TOOL
-	requests 40 >in
+	requests 200 >in # which are all read at once
 	mkdir dirs
 	mkfifo pipe
 	rv-exec --stream --workdir-base "$PWD/dirs" --jobs 2 --ledger l -- "$PWD/fat" <in >pipe &
@@ -251,6 +251,7 @@ no_workdir() {
 	head -c 10 <&8 >/dev/null
 	# It stops beginning new ones once what waits for its reader is some megabytes.
 	rv_until eval '[ "$(summary l outcomes)" -ge 8 ]'
+	rv_until eval 'before=$(summary l outcomes); sleep 1; [ "$(summary l outcomes)" -eq "$before" ]'
 	kill -TERM "$pid"
 	within 6000 wait "$pid" || status=$?
 	exec 8<&-

@@ -144,8 +144,8 @@ static void refuse_waiting(struct stream *stream, enum rv_code code, const char 
 		refuse(stream, entry, &err);
 }
 
-/* Where the next line goes; NULL where none is to be taken.  Large requests do not gather: so many that no job
- * waits, and no more. */
+/* Where the next line goes; NULL where none is to be taken: none whose reply would only wait for a reader who is
+ * behind, though it has been read.  Large requests do not gather: so many that no job waits, and no more. */
 static struct entry *room(const struct stream *stream)
 {
 	size_t waiting = 0;
@@ -157,7 +157,9 @@ static struct entry *room(const struct stream *stream)
 			ahead += stream->entries[i].request.args.len;
 		}
 	}
-	return stream->out.errnum == 0 && (ahead < AHEAD_MAX || waiting == 0) ? find(stream, FREE) : NULL;
+	if (stream->out.errnum != 0 || rv_outlet_pending(&stream->out) >= PENDING_MAX)
+		return NULL;
+	return ahead < AHEAD_MAX || waiting == 0 ? find(stream, FREE) : NULL;
 }
 
 /* At an end by signal what has been read is answered, too, and no more is read. */
@@ -371,8 +373,7 @@ static void give_up(struct stream *stream, const struct rv_error *why)
 
 static int turn(struct stream *stream, struct rv_error *err)
 {
-	bool more = !stream->ending && rv_outlet_pending(&stream->out) < PENDING_MAX && room(stream) != NULL &&
-		    !rv_inlet_has_line(&stream->in);
+	bool more = !stream->ending && room(stream) != NULL && !rv_inlet_has_line(&stream->in);
 
 	if (rv_inlet_want(&stream->in, more, err) != 0 ||
 	    rv_loop_turn(&stream->service.loop, deadline(stream), err) != 0)
