@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/io.h"
 
 #define BLOCK 65536
@@ -52,6 +53,29 @@ int rv_patch_read(int fd, uint64_t start, uint64_t end, struct rv_buffer *out, s
 		return -1;
 	rv_buffer_commit(out, (size_t)(end - start));
 	return 0;
+}
+
+int rv_patch_holds(int fd, uint64_t at, uint64_t len, const unsigned char sha256[RV_SHA256_SIZE], bool *holds,
+		   struct rv_error *err)
+{
+	rv_auto_buffer struct rv_buffer now = RV_BUFFER_INIT;
+	struct rv_sha256 *sha;
+	unsigned char digest[RV_SHA256_SIZE];
+	uint64_t size;
+	int result = -1;
+
+	*holds = false;
+	if (rv_patch_size(fd, &size, err) != 0)
+		return -1;
+	if (size < at + len)
+		return 0;
+	sha = rv_sha256_new(err);
+	if (sha != NULL && rv_patch_read(fd, at, at + len, &now, err) == 0 && rv_sha256_begin(sha, err) == 0 &&
+	    rv_sha256_update(sha, now.data, now.len, err) == 0)
+		result = rv_sha256_end(sha, digest, err);
+	rv_sha256_free(sha);
+	*holds = result == 0 && memcmp(digest, sha256, sizeof digest) == 0;
+	return result;
 }
 
 int rv_patch_read_tail(int fd, uint64_t size, uint64_t *start, struct rv_buffer *tail, struct rv_error *err)

@@ -5,15 +5,20 @@
 #ifndef RV_LEDGER_PATCH_H
 #define RV_LEDGER_PATCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/base/buffer.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/digest/digest.h"
 
 int rv_patch_size(int fd, uint64_t *size, struct rv_error *err);
 /* Bytes [start, end), appended to `out`. */
 int rv_patch_read(int fd, uint64_t start, uint64_t end, struct rv_buffer *out, struct rv_error *err);
+/* Are the bytes at this place still those with this hash? */
+int rv_patch_holds(int fd, uint64_t at, uint64_t len, const unsigned char sha256[RV_SHA256_SIZE], bool *holds,
+		   struct rv_error *err);
 /* The line at `start`, without its newline, which is before `size`; or all up to there. */
 int rv_patch_read_line(int fd, uint64_t start, uint64_t size, struct rv_buffer *line, struct rv_error *err);
 /* The unterminated bytes at the end of a file of `size` bytes. */

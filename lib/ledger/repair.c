@@ -166,19 +166,38 @@ static int foresee_tail(struct job *job, struct rv_error *err)
 	return rv_sha256_hex(lines->sha, tail.data, tail.len, result->sha256, err);
 }
 
+/* Nobody is writing, and what was read as damage before that look is still so. */
+static int is_certain(const struct job *job, bool *certain, struct rv_error *err)
+{
+	const struct rv_scan *scan = &job->repair->scan;
+	struct rv_error ignored = RV_ERROR_INIT;
+
+	*certain = scan->damage_count == 0;
+	if (*certain || rv_sidecar_exists(job->path) || rv_io_lock_probe(job->fd, 0, RV_APPEND_LEN, &ignored) == 1)
+		return 0;
+	*certain = true;
+	for (size_t i = 0; i < scan->damage_count && *certain; i++) {
+		const struct rv_place *place = &scan->damage[i].place;
+
+		if (rv_patch_holds(job->fd, place->offset, place->len, scan->damage[i].sha256, certain, err) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* Without a lock, which needs write permission: damage is believed once nobody writes. */
 static int check(struct job *job, struct rv_error *err)
 {
 	for (;;) {
-		struct rv_error ignored = RV_ERROR_INIT;
+		bool certain;
 
 		if (scan_afresh(job, err) != 0)
 			return -1;
 		rv_copies_release(&job->copies);
-		if (rv_copies_list(&job->copies, job->real, false, err) != 0 || explain_damage(job, err) != 0)
+		if (rv_copies_list(&job->copies, job->real, false, err) != 0 || explain_damage(job, err) != 0 ||
+		    is_certain(job, &certain, err) != 0)
 			return -1;
-		if (job->repair->scan.damage_count == 0 || rv_clock_left_ms(job->deadline_ms) == 0 ||
-		    (!rv_sidecar_exists(job->path) && rv_io_lock_probe(job->fd, 0, RV_APPEND_LEN, &ignored) != 1))
+		if (certain || rv_clock_left_ms(job->deadline_ms) == 0)
 			break;
 		rv_clock_pause_ms(REREAD_MS);
 	}

@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/ledger/append.h"
 #include "lib/ledger/gather.h"
+#include "lib/ledger/patch.h"
 #include "lib/ledger/row.h"
 
 #define REREAD_MS 100
@@ -168,6 +169,28 @@ static int scan_and_judge(struct rv_view *view, const struct rv_view_options *op
 	return settle(view, err);
 }
 
+/* Is what was read as damage still there?  A repair that was under way at the reading may be over since. */
+static int stands(const struct rv_view *view, bool *unchanged, struct rv_error *err)
+{
+	*unchanged = true;
+	for (size_t i = 0; i < view->scan.damage_count && *unchanged; i++) {
+		const struct rv_damage *damage = &view->scan.damage[i];
+		const struct rv_source *source = &view->sources[damage->place.file];
+
+		if (rv_patch_holds(source->fd, damage->place.offset, damage->place.len, damage->sha256, unchanged, err) != 0)
+			return rv_error_wrap(err, "%s", source->path);
+	}
+	return 0;
+}
+
+/* Of what was read while somebody repaired or appended nothing is believed: is nobody at it now, and is it still so
+ * after that look? */
+static int is_certain(const struct rv_view *view, bool *certain, struct rv_error *err)
+{
+	*certain = view->scan.damage_count == 0;
+	return *certain || is_busy(view) ? 0 : stands(view, certain, err);
+}
+
 /* Damage that is seen while somebody repairs or appends is read again before it is believed. */
 int rv_view_open(struct rv_view *view, const char *const *paths, size_t count, const struct rv_view_options *options,
 		 struct rv_error *err)
@@ -180,11 +203,13 @@ int rv_view_open(struct rv_view *view, const char *const *paths, size_t count, c
 		return -1;
 	}
 	for (int reads = 0;; reads++) {
-		if (scan_and_judge(view, options, err) != 0) {
+		bool certain;
+
+		if (scan_and_judge(view, options, err) != 0 || is_certain(view, &certain, err) != 0) {
 			rv_view_close(view);
 			return -1;
 		}
-		if (!view->scan.moved && (reads == REREADS || view->scan.damage_count == 0 || !is_busy(view)))
+		if (!view->scan.moved && (reads == REREADS || certain))
 			return 0;
 		if (reads == REREADS) {
 			rv_view_close(view);
