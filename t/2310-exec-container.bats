@@ -200,6 +200,9 @@ held() {
 	done
 	grep -qx SECRET=s3cret env && grep -qx TOKEN=s3cret3 env && grep -qx DOCKER_HOST=tcp://x env
 	rv_equal 'image rm run' "$(cut -d' ' -f1 asked | sort -u | tr '\n' ' ' | sed 's/ $//')"
+	# `until` has room for all that may be asked of a slow engine: until then it is no orphan
+	PATH="$PWD/bin:$PATH" x --launcher-env RECORD --image the-image --ledger rows --new-call --timeout 1s --ledger-wait 1s -- /bin/echo 5
+	/usr/bin/python3 -c 'import json; r = json.loads(open("rows").readline()); w = r["writer"]["until"] - r["startedAt"]; assert w >= 1000 + 5000 + 2 * 10000 + 22000, w'
 	# what the client reads itself cannot be another value for the tool
 	PATH="$PWD/bin:$PATH" fails config 125 x --launcher-env RECORD --setenv HOME=/work --image the-image -- /bin/echo 5
 	# nor may it have one for itself that those who ask after the container, and remove it, do not have

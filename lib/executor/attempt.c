@@ -209,6 +209,7 @@ static int64_t latest_end(const struct rv_dispatch *dispatch)
 	const struct rv_executor *executor = dispatch->executor;
 	int64_t ms = dispatch->call->timeout_ms + 2 * executor->grace_ms + 2 * executor->ledger_wait_ms + SETTLE_MS;
 
+	ms += executor->isolation->after_ms;
 	return executor->credentials != NULL ? ms + executor->credentials_timeout_ms : ms;
 }
 

@@ -8,9 +8,12 @@
 #include "lib/base/cleanup.h"
 #include "lib/executor/admit.h"
 #include "lib/executor/dispatch.h"
+#include "lib/executor/leavings.h"
 #include "lib/json/json.h"
 
 #define ASK_MS 10000
+#define ASKS 2          /* at most: after the container, and after the image */
+#define ASK_END_MS 1000 /* and what it takes to end who is asked */
 
 static const struct rv_container *container_of(const struct rv_dispatch *dispatch)
 {
@@ -257,5 +260,6 @@ static int check(const struct rv_executor *executor, const struct rv_call *call,
 
 const struct rv_isolation rv_isolation_container = {
 	.on_host = true, .finds_commands = true, .own_limits = "--memory, --cpus and --pids-limit", .containment = "container",
+	.after_ms = ASKS * (ASK_MS + ASK_END_MS) + RV_LEAVINGS_UNDO_MS,
 	.check = check, .start = start, .after = after,
 };

@@ -18,6 +18,7 @@
 #define RV_EXECUTOR_ISOLATION_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "lib/base/error.h"
 #include "lib/process/supervise.h"
@@ -33,6 +34,7 @@ struct rv_isolation {
 	bool finds_commands;     /* the command is looked for where it is run, and not here */
 	const char *own_limits;  /* NULL: --max-cpu and its kin hold; else the options that limit a tool instead */
 	const char *containment; /* what holds the tool then; NULL: what the slot says of itself */
+	int64_t after_ms;        /* beyond its deadline: how long its questions and removals may take at most */
 	int (*check)(const struct rv_executor *executor, const struct rv_call *call, struct rv_error *err);
 	int (*start)(struct rv_dispatch *dispatch, struct rv_run_plan *plan, struct rv_error *err);
 	enum rv_after (*after)(struct rv_dispatch *dispatch, struct rv_run_result *result, struct rv_error *err);

@@ -4,7 +4,6 @@
 #include "lib/process/workdir.h"
 
 #define REMOVAL_MS 1000 /* how long an answer waits for its workdir to be gone; the slot goes on */
-#define UNDO_MS 22000   /* beyond what the slot's worker gives an engine */
 
 /* The worker is gone, or could not: it was not the directory's fault. */
 static void remove_here(struct rv_dispatch *dispatch)
@@ -47,7 +46,7 @@ void rv_leavings_undo(struct rv_dispatch *dispatch)
 		return;
 	dispatch->undo = RV_UNDO_ASKED;
 	dispatch->removal = (struct rv_watch){ -1, on_undone, dispatch };
-	dispatch->undo_ms = rv_clock_mono_ms() + UNDO_MS;
+	dispatch->undo_ms = rv_clock_mono_ms() + RV_LEAVINGS_UNDO_MS;
 	if (dispatch->slot->socket < 0) {
 		(void)rv_error_set(&err, RV_E_IO, 0, "the slot worker is gone");
 		undo_failed(dispatch, &err);

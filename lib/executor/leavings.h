@@ -10,6 +10,8 @@
 
 #include "lib/executor/dispatch.h"
 
+#define RV_LEAVINGS_UNDO_MS 22000 /* how long an engine's answer is waited for: beyond what the slot's worker gives it */
+
 /* Ask for the workdir's removal; what an engine's run left is undone after it. */
 void rv_leavings_remove(struct rv_dispatch *dispatch);
 /* Ask that what the engine ran be undone, now: `undo` is RV_UNDO_NONE or RV_UNDO_FAILED when the answer has come. */
