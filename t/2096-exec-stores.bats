@@ -198,3 +198,14 @@ killed_between() {
 	rv_equal k5 "$(member idempotencyKey orphans)"
 	s l 1 1
 }
+
+@test "SQLite: ok is said behind the last sync, that of the directory with them" {
+	rv_need strace
+	fresh sqlite
+	printf '{"phase":"intent","attemptId":"a","idempotencyKey":"k"}\n' >row
+	strace -f -y -o trace -e trace=fsync,fdatasync,unlink,unlinkat,write "$store" keep sqlite "$where" <row >said
+	rv_equal ok "$(cat said)"
+	# the journal's removal is the commit: until the directory is synced it may come back, and take the row away
+	grep -E "unlink|sync\([0-9]+<$PWD>\)|\"ok" trace | tail -n 3 | sed -E 's/^[0-9]+ +//; s/[(].*//' | paste -s -d ' ' >order
+	grep -Eq '^unlink(at)? f(data)?sync write$' order || rv_die "$(cat order)"
+}
