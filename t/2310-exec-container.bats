@@ -216,3 +216,36 @@ held() {
 	rv_fails 1 grep ^run asked
 	no_workdir
 }
+
+@test "stand-in: a client that ends before its container: killed first, then told, and never as the tool's own end" {
+	mkdir bin
+	tool bin/docker <<-'DOCKER'
+		#!/bin/bash
+		case $1 in
+		image) echo sha256:1 ;;
+		ps) [ ! -e "$RECORD/container" ] || echo 1 ;;
+		container) cat "$RECORD/container" ;;
+		rm)
+			cat "$RECORD/ledger" >"$RECORD/when"
+			rm -f "$RECORD/container" && echo "${!#}"
+			;;
+		run)
+			echo "{\"Running\":$RUNNING,\"OOMKilled\":false,\"StartedAt\":\"2026-01-01T00:00:00Z\"}" >"$RECORD/container"
+			[ "$KILLED" = no ] || kill -9 $$
+			echo 'error during connect: EOF' >&2
+			exit 1
+			;;
+		esac
+	DOCKER
+	export RECORD=$PWD
+	for how in 'yes true' 'no true' 'yes false'; do
+		export KILLED=${how% *} RUNNING=${how#* }
+		PATH="$PWD/bin:$PATH" rv_fails 1 x --json --launcher-env RECORD --launcher-env KILLED --launcher-env RUNNING --new-call --ledger ledger \
+			--image the-image -- /bin/true >reply 2>stderr
+		holds 'code == "exit"' '"client" in reply["error"]["message"]' 'reply["exitCode"] is None and reply["signal"] is None' 'reply["survivors"] == 0' \
+			'outcomes[0]["exitCode"] is None and outcomes[0]["signal"] is None'
+		rv_fails 1 grep -q outcome when
+		rm ledger when
+	done
+	no_workdir
+}

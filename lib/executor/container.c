@@ -138,8 +138,14 @@ static enum rv_after fail(struct rv_run_result *result, enum rv_code code, const
 struct state {
 	bool known;
 	bool started;
+	bool running;
 	bool out_of_memory;
 };
+
+static bool is_true(const struct rv_json_node *node)
+{
+	return node != NULL && rv_json_type(node) == RV_JSON_TRUE;
+}
 
 static struct state read_state(const struct rv_run_result *answer)
 {
@@ -157,8 +163,8 @@ static struct state read_state(const struct rv_run_result *answer)
 
 		state.known = true;
 		state.started = text.len > 4 && strncmp(text.data, "0001", 4) != 0;
-		at = rv_json_get(root, "OOMKilled");
-		state.out_of_memory = at != NULL && rv_json_type(at) == RV_JSON_TRUE;
+		state.running = is_true(rv_json_get(root, "Running"));
+		state.out_of_memory = is_true(rv_json_get(root, "OOMKilled"));
 	}
 	rv_json_doc_free(doc);
 	return state;
@@ -182,6 +188,26 @@ static enum rv_after killed_by_kernel(struct rv_dispatch *dispatch, struct rv_ru
 						: "the tool exited with status 137, which is its own or that of the kernel's "
 						  "SIGKILL for what is out of memory (--memory %s)", memory);
 	return fail(result, RV_E_EXIT, what, err);
+}
+
+/* The client's end is not the tool's: somebody killed it, or it lost its engine.  A failure, so that the container is
+ * killed before it is told. */
+static enum rv_after client_ended(struct rv_run_result *result, bool running, struct rv_error *err)
+{
+	char what[256];
+	char how[64];
+	char name[16];
+
+	if (result->signal_number != 0)
+		(void)snprintf(how, sizeof how, "was killed by %s", rv_signal_name(result->signal_number, name));
+	else
+		(void)snprintf(how, sizeof how, "exited with status %d", result->exit_code);
+	(void)snprintf(what, sizeof what, "the engine's client %s, and how the tool ends is not known%s", how,
+		       running ? " (its container was still running, and is killed)" : "");
+	(void)fail(result, RV_E_EXIT, what, err);
+	result->exit_code = -1;
+	result->signal_number = 0;
+	return RV_AFTER_FAILED;
 }
 
 /* The client's own run comes back in *result; what it asked after is over. */
@@ -220,6 +246,8 @@ static enum rv_after after_container(struct rv_dispatch *dispatch, struct rv_run
 			    "the engine did not start the container", err);
 	if (!state.known && is_engines_own(status))
 		return fail(result, RV_E_SPAWN, "the engine failed, and does not say whether the tool ran", err);
+	if (state.running || result->signal_number != 0)
+		return client_ended(result, state.running, err);
 	return killed_by_kernel(dispatch, result, state.out_of_memory, err);
 }
 

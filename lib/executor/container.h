@@ -4,7 +4,8 @@
  * engine's, so it is told apart, asked and removed by its name, `rv-exec-ATTEMPT`, and never by its client's life.
  *
  *   created without --rm, so that the engine can be asked how it ended: 125, 126 and 127 are its own or the tool's
- *   killed and removed by name: behind the answer where the tool ended by itself; before it where it was killed;
+ *   killed and removed by name: behind the answer where the tool ended by itself; before it where it was killed,
+ *   or where only its client ended;
  *   by the slot's worker where this process died
  *   values by name alone (-e NAME): they are in the client's environment and in no argv
  *   never pulled within a call
