@@ -4,11 +4,12 @@ load exec
 load container
 
 setup() {
-	case $BATS_TEST_DESCRIPTION in stand-in*) ;; *) can_container ;; esac
+	case $BATS_TEST_DESCRIPTION in stand-in* | rootless*) ;; *) can_container ;; esac
 }
 
 teardown() {
 	[ -z "${innocent:-}" ] || kill "$innocent" 2>/dev/null || true
+	[ -z "${service:-}" ] || { kill "$service" && wait "$service"; } 2>/dev/null || true
 }
 
 @test "no network, a read-only root, no capability, the workdir at /work, the limits" {
@@ -168,6 +169,86 @@ held() {
 	rv-exec --stream --workdir-base "$PWD" --ledger ledger --engine "$ENGINE" "${ENGINE_ARGS[@]}" --image "$IMAGE" -- cat <requests >replies
 	rv_equal '[["container", 1], ["none", 2]]' "$(/usr/bin/python3 -c 'import json; print(json.dumps([[r["sandbox"], r["result"]["args"]["n"]] for r in map(json.loads, open("replies"))]))')"
 	for attempt in $(attempts); do rv_until no_container "$attempt"; done
+}
+
+# A real remote engine: podman's own service, behind a socket.
+remote_engine() {
+	podman --runtime runc system service --time=0 "unix://$PWD/podman.sock" >service.log 2>&1 3>&- &
+	service=$!
+	export CONTAINER_HOST=unix://$PWD/podman.sock
+	rv_until podman --remote version >/dev/null 2>&1
+}
+
+@test "a remote engine: result, statuses, a deadline, a missing image, and nothing left" {
+	remote_engine
+	remote=(--engine 'podman --remote' "${ENGINE_ARGS[@]}" --launcher-env CONTAINER_HOST --new-call)
+	SECRET=s3cret x "${remote[@]}" --json --ledger ledger --image "$IMAGE" --allow-env SECRET -- /bin/sh -c \
+		'[ "$SECRET" = s3cret ] && [ -z "$CONTAINER_HOST" ] && [ "$(grep -c : /proc/net/dev)" = 1 ] && echo x >here && exec cat' >reply
+	holds 'reply["result"]["tool"] == "t"' 'reply["survivors"] == 0' 'intents[0]["containment"] == "container"' 'outcomes[0]["outcome"] == "ok"'
+	rv_fails 1 x "${remote[@]}" --image "$IMAGE" -- /bin/sh -c 'exit 125' 2>stderr
+	rv_fails 124 within 20000 x "${remote[@]}" --ledger ledger --image "$IMAGE" --timeout 3s --kill-grace 500ms -- /bin/sh -c 'trap "" TERM; sleep 300' 2>stderr
+	for attempt in $(attempts); do
+		no_container "$attempt" && ! held "$attempt" || rv_die "rv-exec-$attempt is left"
+	done
+	fails config 125 x "${remote[@]}" --image localhost/no-such-image:1 -- /bin/true
+	kill "$service" && wait "$service" || true
+	service=
+	# the engine is away: refused before anything is written
+	rm ledger
+	fails config 125 x "${remote[@]}" --ledger ledger --image "$IMAGE" -- /bin/true
+	[ ! -s ledger ]
+	no_workdir
+}
+
+@test "the page's examples of containers, as written" {
+	# its image, with a tool of its own
+	mkdir -p root/bin root/tmp root/work root/proc root/dev root/sys
+	cp "$(command -v busybox)" root/bin/sh
+	printf '#!/bin/sh\nread -r line\necho 3\n' >root/bin/sum
+	chmod 755 root/bin/sum
+	tar -C root -c . | podman import - localhost/tools:1 >/dev/null 2>&1
+	# what this machine needs beside the examples' words
+	printf '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n' >containers.conf
+	mkdir bin
+	tool bin/podman <<-PODMAN
+		#!/bin/sh
+		CONTAINERS_CONF=$PWD/containers.conf exec $(command -v podman) "\$@"
+	PODMAN
+	PATH="$PWD/bin:$PATH" SHARED=$PWD/shared
+	export SHARED
+	mkdir shared
+	remote_engine
+	awk '/^\.\\" with podman/ { wanted = 1; n++; next } /^\.Ed/ { wanted = 0 } wanted && !/^\./ { gsub(/\\e/, "\\"); print >("example." n) }' "$RV_SRC/man/rv-exec.1"
+	rv_equal 3 "$(printf '%s\n' example.* | wc -l)"
+	for example in example.*; do
+		rv_equal 3 "$(bash -e "$example" 2>stderr)" "$(cat "$example" stderr)"
+	done
+	podman rmi -f localhost/tools:1 >/dev/null
+}
+
+# Podman as an ordinary user: with an image and a home of its own, and one user id where it has no others.
+@test "rootless: a tool with its limits, or config where podman would run it without" {
+	rv_need podman runc busybox user
+	dir=$(rv_user_dir)
+	mkdir -m 700 "$dir/home" "$dir/run"
+	[ "$(id -u)" -ne 0 ] || chown "$RV_USER" "$dir/home" "$dir/run"
+	cp "$RV_SRC/t/container.bash" "$dir"
+	as() {
+		(cd "$dir" && TMPDIR=$dir HOME=$dir/home XDG_RUNTIME_DIR=$dir/run rv_as_user "$@")
+	}
+	as bash -c '. ./container.bash && runs_containers' >made 2>&1 || {
+		skip "podman runs no container for an ordinary user here: $(tail -n 1 made)"
+	}
+	set -- as "$dir/bin/rv-exec" --json --tool t --workdir-base "$dir" --engine "$ENGINE" "${ENGINE_ARGS[@]}" --image "$IMAGE" --pids-limit 50 -- \
+		/bin/sh -c '[ "$(cat /sys/fs/cgroup/pids.max)" = 50 ] && id -u'
+	if [ "$(as podman info --format '{{.Host.CgroupsVersion}}')" = v1 ]; then
+		rv_fails 125 "$@" >reply
+		holds 'code == "config"' '"systemd.unified_cgroup_hierarchy" in reply["error"]["message"]'
+	else
+		"$@" >reply
+		holds 'reply["result"] == 0'
+	fi
+	as podman unshare rm -rf "$dir/home" "$dir/run" 2>/dev/null || true
 }
 
 @test "stand-in for docker: its command line, its environment, and no value in either argv" {

@@ -1,4 +1,5 @@
 /* What the command line makes of a container executor, and what its engine says of it before the first call. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -162,6 +163,47 @@ static int look_for_image(const struct rv_container *container, struct rv_error 
 	return rv_error_set(err, RV_E_CONFIG, 0, "the engine shows no such image, and --pull is never: %s", complaint.data);
 }
 
+/* May the engine be another than root's own?  Then it is asked; else a call of it is saved. */
+static bool may_be_rootless(const struct rv_container *container)
+{
+	const char *program = strrchr(container->engine.words[0], '/');
+
+	if (strncmp(program + 1, "podman", 6) != 0)
+		return false;
+	for (char *const *entry = container->engine.envp; *entry != NULL; entry++) {
+		if (strncmp(*entry, "CONTAINER_", 10) == 0)
+			return true;
+	}
+	for (char *const *word = container->engine.words + 1; *word != NULL; word++) {
+		if (strcmp(*word, "--remote") == 0 || strcmp(*word, "-r") == 0 || strncmp(*word, "--url", 5) == 0 ||
+		    strncmp(*word, "--connection", 12) == 0 || strcmp(*word, "-c") == 0)
+			return true;
+	}
+	return geteuid() != 0;
+}
+
+/* Podman without root and with control groups of version 1 runs the tool without its limits, and says so to people
+ * alone. */
+static int look_for_limits(const struct rv_container *container, struct rv_error *err)
+{
+	const char *const args[] = { "info", "--format", "{{.Host.Security.Rootless}} {{.Host.CgroupsVersion}}", NULL };
+	rv_auto_buffer struct rv_buffer out = RV_BUFFER_INIT;
+	rv_auto_buffer struct rv_buffer complaint = RV_BUFFER_INIT;
+	int status;
+
+	if (!may_be_rootless(container))
+		return 0;
+	status = rv_engine_ask(&container->engine, args, LOOK_MS, &out, &complaint, err);
+	if (status < 0)
+		return -1;
+	if (status > 0)
+		return rv_error_set(err, RV_E_CONFIG, 0, "the engine does not say whether it can limit: %s", complaint.data);
+	if (strcmp(out.data, "true v1") != 0)
+		return 0;
+	return rv_error_set(err, RV_E_CONFIG, 0, "--memory, --cpus and --pids-limit: podman cannot limit anything without root where "
+			    "control groups are of version 1: boot with systemd.unified_cgroup_hierarchy=1, or run it as root");
+}
+
 int rv_container_open(struct rv_container *container, const struct rv_container_options *options, char *const *envp,
 		      const char *workdir_base, const char *const *set_env, struct rv_error *err)
 {
@@ -176,6 +218,10 @@ int rv_container_open(struct rv_container *container, const struct rv_container_
 	if (look_for_image(container, refusal) != 0) {
 		refusal->code = RV_E_CONFIG;
 		(void)rv_error_wrap(refusal, "--image %s", options->image);
+		return 0;
+	}
+	if (look_for_limits(container, refusal) != 0) {
+		refusal->code = RV_E_CONFIG;
 		return 0;
 	}
 	return set_up(container, err);
