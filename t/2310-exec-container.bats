@@ -26,6 +26,8 @@ teardown() {
 		'[(r["executor"], r["sandbox"], r["containment"]) for r in intents] == [("container",) * 3]' 'outcomes[0]["outcome"] == "ok"'
 	no_container "$(attempts)"
 	no_workdir
+	# nobody gave rv-exec a standard input: the tool has its line and then the end all the same
+	rv_equal '"t"' "$(within 20000 c --timeout 15s -- /bin/sh -c 'cat >here; read -r x && exit 9; cut -d: -f2 here | cut -d, -f1' <&-)"
 }
 
 @test "125, 126 and 127 of a tool are exit; the engine's own are spawn" {
@@ -249,6 +251,34 @@ remote_engine() {
 		holds 'reply["result"] == 0'
 	fi
 	as podman unshare rm -rf "$dir/home" "$dir/run" 2>/dev/null || true
+}
+
+@test "stand-in for a slow registry: a pull is before the first call, once, and in no call's time" {
+	mkdir bin
+	tool bin/docker <<-DOCKER
+		#!/bin/sh
+		echo "\$1" >>"$PWD/asked"
+		case \$1 in
+		image) [ -e "$PWD/pulled" ] && echo sha256:1 ;;
+		pull) sleep 1.5; : >"$PWD/pulled" ;;
+		rm) for name; do :; done; echo "\$name" ;;
+		run) while [ "\$1" != the-image ]; do shift; done; shift; exec "\$@" ;;
+		esac
+	DOCKER
+	for i in 1 2; do echo '{"tool":"t","args":{},"executor":"container","ctx":{"runId":"r","idempotencyKey":"k'$i'"}}'; done >requests
+	stream() {
+		PATH="$PWD/bin:$PATH" rv-exec --stream --workdir-base "$PWD" --image the-image --timeout 1s --kill-grace 100ms "$@" -- /bin/echo 5 <requests >replies
+	}
+	rv_fails 1 stream
+	rv_equal 2 "$(grep -c '"code":"config"' replies)"
+	rv_equal image "$(sort -u asked)" 'asked, where no pull was wanted'
+	stream --pull missing
+	rv_equal 2 "$(grep -c '"result":5' replies)"
+	stream --pull missing
+	rv_equal 1 "$(grep -c pull asked)"
+	stream --pull always
+	rv_equal 2 "$(grep -c pull asked)"
+	rv_equal 2 "$(grep -c '"result":5' replies)"
 }
 
 @test "stand-in for docker: its command line, its environment, and no value in either argv" {

@@ -9,6 +9,11 @@ place() {
 	PLACE=(--image "$IMAGE" --engine "$ENGINE" "${ENGINE_ARGS[@]}")
 }
 
+# What a mutant kept of its containers.
+teardown() {
+	case $BATS_TEST_DESCRIPTION in "each check of containers"*) podman ps -aq --filter name=rv-mutant- | xargs -r podman rm -f >/dev/null ;; esac
+}
+
 @test "the kernel sandbox keeps every promise of its suite" {
 	rv_need kernel-sandbox
 	rv-conform --suite kernel --format jsonl --timeout 60s >out.jsonl || { grep '"status":"fail"' out.jsonl; false; }

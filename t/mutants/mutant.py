@@ -1969,14 +1969,13 @@ class container_outlives(Contained):
 
 
 @fault("container.removed")
-class container_removed_late(Contained):
-    """The container is removed a minute after it is said to be."""
+class container_not_removed(Contained):
+    """The container is said to be removed, and is only called otherwise (rv-mutant-NAME: t/6070 removes it)."""
     @staticmethod
     def edit(words):
         if "rm" not in words:
             return words
-        subprocess.Popen(["/bin/sh", "-c", 'sleep 60; exec "$@"', "sh", *words], start_new_session=True, stdin=subprocess.DEVNULL,
-                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run([*words[:words.index("rm")], "rename", words[-1], "rv-mutant-" + words[-1]], check=False)
         return ["/bin/echo", words[-1]]
 
 
