@@ -155,3 +155,41 @@ load exec
 	[ -e precious/file ]
 	[ -z "$(ls -A dirs)" ] || { umount dirs/*/m 2>/dev/null; rm -r dirs; false; }
 }
+
+@test "no tool meets the mounts of the one before it, in whatever way it changed them" {
+	local i=0 change
+	local changes=('mount -t tmpfs none /mnt' 'mount --bind /etc /mnt' 'mount --make-rshared /' 'mount --make-rprivate /'
+		'mount -t tmpfs none /proc' 'mount -t tmpfs none "$OLDPWD"; cd /; mount -t tmpfs none /tmp' 'umount -l /proc'
+		'mount --bind /usr /usr; mount -o remount,bind,ro /usr' 'mount -t tmpfs none /' 'cd "$PWD"; mount -t tmpfs none .'
+		'unshare --mount mount -t tmpfs none /mnt' 'mount -t tmpfs none /mnt; umount /mnt')
+
+	rv_need root
+	contained || skip "this host lets no PID namespace be made"
+	mkdir -p dirs
+	tool look <<-'TOOL'
+		#!/bin/sh
+		# what is mounted, without the numbers that differ anyway
+		printf '"%s"' "$(cut -d' ' -f4- /proc/self/mountinfo | sha256sum)"
+	TOOL
+	tool change <<-TOOL
+		#!/bin/bash
+		PATH=$PATH
+		eval "\$(/usr/bin/python3 -Ic 'import json, sys; print(json.load(sys.stdin)["args"])')" && echo 1
+	TOOL
+	for change in "${changes[@]}"; do
+		i=$((i + 1))
+		/usr/bin/python3 -Ic '
+import json, sys
+change, i, here = sys.argv[1:]
+for name in "look", "change":
+    print(json.dumps({"tool": name, "args": change, "spec": {"command": f"{here}/{name}"},
+                      "ctx": {"runId": "r", "idempotencyKey": f"{name}{i}"}}))' "$change" "$i" "$PWD"
+	done >requests
+	sed 1q requests | sed 's/look1/again/' >last
+	cat last >>requests
+	rv-exec --stream --jobs 1 --setenv PATH="$PATH" --workdir-base "$PWD/dirs" <requests >replies 2>stderr
+	rv_equal '' "$(cat stderr)"
+	rv_equal "$i" "$(grep -c '"result":1' replies)" 'changes that were made'
+	no_workdir
+	rv_equal 1 "$(grep -o '"result":"[0-9a-f]\{64\}' replies | sort -u | wc -l)" 'what tools saw mounted'
+}

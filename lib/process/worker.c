@@ -37,6 +37,7 @@
 #include "lib/base/signals.h"
 #include "lib/process/descend.h"
 #include "lib/process/launch.h"
+#include "lib/process/mounts.h"
 #include "lib/process/plan.h"
 #include "lib/process/slice.h"
 #include "lib/process/slot.h"
@@ -55,6 +56,7 @@ struct worker {
 	bool contained; /* pid 1: kill(-1) reaches everything and nothing can leave */
 	bool own_proc;
 	bool may_mount; /* root, and in no user namespace: so might a tool */
+	struct rv_mounts mounts;
 	struct rv_wire_page *page;
 	const struct rv_enclosure *enclosure;
 	/* the run */
@@ -217,6 +219,7 @@ static void finish(struct worker *worker, bool none_left)
 	worker->done.duration_us = rv_clock_mono_us() - worker->started_us;
 	worker->done.survivors = worker->client ? end_client(worker) : end_all(worker, none_left);
 	worker->tool = -1;
+	rv_mounts_leave(&worker->mounts); /* what is mounted on the workdir keeps it from being removed */
 	/* from here on this process must outlive the host for as long as a removal takes */
 	if (worker->contained)
 		(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
@@ -225,6 +228,7 @@ static void finish(struct worker *worker, bool none_left)
 	free(worker->cwd);
 	worker->cwd = NULL;
 	send_done(worker);
+	rv_mounts_compare(&worker->mounts);
 }
 
 static void fail_start(struct worker *worker, int step, int errnum)
@@ -242,7 +246,7 @@ static void run(struct worker *worker, const struct rv_wire_message *message, in
 	struct rv_launch launch = {
 		.stdio = { fds[0], fds[1], fds[2] },
 		.privileged = (message->flags & RV_RUN_PRIVILEGED) != 0,
-		.own_mounts = worker->may_mount && worker->enclosure == NULL,
+		.own_mounts = worker->may_mount && worker->enclosure == NULL && !rv_mounts_kept(&worker->mounts),
 		.groups = fds + RUN_FDS,
 		.group_count = message->groups,
 		.cpu_seconds = message->cpu_seconds,
@@ -261,7 +265,8 @@ static void run(struct worker *worker, const struct rv_wire_message *message, in
 	worker->client = (message->flags & RV_RUN_CLIENT) != 0;
 	if (worker->contained)
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a host dead before this line: end of file */
-	if (rv_plan_read(inside, fds[RUN_FDS + message->groups], &size, &view) != 0) {
+	if (rv_mounts_ready(&worker->mounts) != 0 ||
+	    rv_plan_read(inside, fds[RUN_FDS + message->groups], &size, &view) != 0) {
 		fail_start(worker, RV_START_SETUP, errno);
 		return;
 	}
@@ -472,6 +477,8 @@ static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 		return -1;
 	worker->may_mount = worker->contained && geteuid() == 0;
 	worker->own_proc = worker->contained && setup->mounts && mount_proc();
+	if (worker->own_proc && worker->may_mount && setup->enclosure == NULL)
+		(void)rv_mounts_begin(&worker->mounts);
 	if (chdir("/") != 0) /* pin no directory of the host's */
 		return -1;
 	worker->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -487,7 +494,7 @@ static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 
 int rv_worker_main(void *setup)
 {
-	struct worker worker = { .tool = -1 };
+	struct worker worker = { .tool = -1, .mounts = RV_MOUNTS_INIT };
 
 	if (begin(&worker, setup) != 0)
 		return 125;
