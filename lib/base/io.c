@@ -12,6 +12,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 
+#define PIPE_LARGE (1 << 20) /* what anybody may ask for */
+
 int rv_io_standard_descriptors(void)
 {
 	static const int wrong_way[3] = { O_WRONLY, O_RDONLY, O_RDONLY };
@@ -309,4 +311,12 @@ int rv_io_lease_end(int fd, struct rv_error *err)
 	if (fcntl(fd, F_SETLEASE, F_UNLCK) != 0)
 		return rv_error_set(err, RV_E_IO, errno, "end lease");
 	return 0;
+}
+
+void rv_io_enlarge_pipe(int fd)
+{
+	int size = fcntl(fd, F_GETPIPE_SZ);
+
+	if (size > 0 && size < PIPE_LARGE)
+		(void)fcntl(fd, F_SETPIPE_SZ, PIPE_LARGE);
 }

@@ -62,4 +62,8 @@ int rv_io_lease(int fd, struct rv_error *err);
 bool rv_io_lease_is_quiet(int fd);
 int rv_io_lease_end(int fd, struct rv_error *err);
 
+/* Make a pipe hold what anybody's may, 1 MiB; where it may not be (pipe(7): the user has too many), or for what is
+ * no pipe, nothing changes. */
+void rv_io_enlarge_pipe(int fd);
+
 #endif

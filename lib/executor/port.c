@@ -8,8 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
+
 #define READ_CHUNK ((size_t)256 * 1024) /* a pipe gives less, a file all of it */
+#define LARGE_CHUNK ((size_t)1 << 20)   /* in the middle of a long line */
 #define KEPT ((size_t)4 << 20)          /* bytes of memory that wait for the next line, or reply */
+#define PIPE_ROOM ((size_t)64 << 10)    /* of an ordinary pipe */
 
 /* 1 watched, 0 it cannot be (a regular file), -1 the system failed. */
 static int watch(struct rv_loop *loop, struct rv_watch *watch, int fd, uint32_t events, struct rv_error *err)
@@ -64,8 +68,19 @@ bool rv_inlet_is_ready(const struct rv_inlet *inlet)
 	return inlet->wanted && !inlet->watchable;
 }
 
+/* A line that did not fit into its pipe will come in fewer pieces, and so will its like. */
+static size_t chunk(struct rv_inlet *inlet)
+{
+	if (!inlet->large && inlet->bytes.len - inlet->at >= PIPE_ROOM) {
+		rv_io_enlarge_pipe(inlet->fd);
+		inlet->large = true;
+	}
+	return inlet->bytes.len > inlet->at && inlet->large ? LARGE_CHUNK : READ_CHUNK;
+}
+
 void rv_inlet_read(struct rv_inlet *inlet)
 {
+	size_t want = chunk(inlet);
 	char *room;
 	ssize_t n;
 
@@ -78,14 +93,14 @@ void rv_inlet_read(struct rv_inlet *inlet)
 		inlet->searched -= inlet->searched < inlet->at ? inlet->searched : inlet->at;
 		inlet->at = 0;
 	}
-	room = rv_buffer_reserve(&inlet->bytes, READ_CHUNK);
+	room = rv_buffer_reserve(&inlet->bytes, want);
 	if (room == NULL) {
 		inlet->errnum = ENOMEM;
 		inlet->ended = true;
 		return;
 	}
 	do
-		n = read(inlet->fd, room, READ_CHUNK);
+		n = read(inlet->fd, room, want);
 	while (n < 0 && errno == EINTR);
 	if (n < 0 && errno == EAGAIN)
 		return;
@@ -233,6 +248,10 @@ static int watch_outlet(struct rv_outlet *outlet, struct rv_error *err)
 
 int rv_outlet_turn(struct rv_outlet *outlet, struct rv_error *err)
 {
+	if (!outlet->large && rv_outlet_pending(outlet) > PIPE_ROOM) {
+		rv_io_enlarge_pipe(outlet->fd);
+		outlet->large = true;
+	}
 	if (rv_outlet_pending(outlet) > 0 && !outlet->prompt && outlet->watch.fd < 0 && watch_outlet(outlet, err) != 0)
 		return -1;
 	while (outlet->prompt && outlet->watch.fd < 0 && write_some(outlet))

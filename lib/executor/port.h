@@ -2,7 +2,8 @@
  * The two ends of a stream: lines in, bytes out, by a loop, on descriptors that are the caller's and keep
  * their flags (O_NONBLOCK would be everybody's who shares them).  A regular file cannot be watched
  * (epoll_ctl(2): EPERM) and never blocks for long: it is always ready.  A pipe is opened once more for the
- * replies, where that can be: this second descriptor has flags of its own, and does not block.
+ * replies, where that can be: this second descriptor has flags of its own, and does not block.  A pipe that long
+ * lines go through is made larger, once (fcntl(2): F_SETPIPE_SZ): the fewer turns for both of its ends.
  */
 #ifndef RV_EXECUTOR_PORT_H
 #define RV_EXECUTOR_PORT_H
@@ -22,6 +23,7 @@ struct rv_inlet {
 	bool watchable;
 	bool wanted;
 	bool ended;
+	bool large;             /* a long line has come */
 	int errnum;             /* of a read that failed */
 	struct rv_buffer bytes; /* what is not yet taken, from `at` on */
 	size_t at;
@@ -48,6 +50,7 @@ struct rv_outlet {
 	bool watchable;
 	bool prompt;            /* a write to `fd` never waits for a reader */
 	bool own;               /* `fd` is ours to close */
+	bool large;             /* so much was to be written that a pipe was made larger */
 	int errnum;             /* of the write that failed: nothing more goes out */
 	struct rv_buffer bytes; /* what is still to be written, from `at` on */
 	size_t at;

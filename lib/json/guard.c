@@ -173,6 +173,14 @@ static void walk_escapes(char *text, struct rv_guard *guard)
 	guard->len = walk.out;
 }
 
+bool rv_guard_has_control(const char *text, size_t len)
+{
+	struct census census;
+
+	take_census(text, len, &census);
+	return census.control != 0;
+}
+
 void rv_guard_text(char *text, size_t len, struct rv_guard *guard)
 {
 	struct census census;

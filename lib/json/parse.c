@@ -5,12 +5,16 @@
 
 #include <yajl/yajl_parse.h>
 
-#define TEXT_MARGIN ((size_t)16) /* at least RV_SPARE */
-
 static int no_memory(struct rv_json_doc *doc)
 {
 	doc->failure = RV_FAILED_MEMORY;
 	return 0;
+}
+
+/* Up to where in the text yajl is. */
+static size_t consumed(const struct rv_json_doc *doc)
+{
+	return yajl_get_bytes_consumed(doc->yajl) + doc->left_out;
 }
 
 /* A new node at the end of the open container, or the root. */
@@ -37,7 +41,7 @@ static struct rv_json_node *add_node(struct rv_json_doc *doc, enum rv_json_type 
 	node->next = NULL;
 	if (parent == NULL) {
 		doc->root = node;
-		doc->root_end = yajl_get_bytes_consumed(doc->yajl);
+		doc->root_end = consumed(doc);
 		return node;
 	}
 	if (parent->v.list.first == NULL)
@@ -46,11 +50,6 @@ static struct rv_json_node *add_node(struct rv_json_doc *doc, enum rv_json_type 
 		parent->v.list.u.last->next = node;
 	parent->v.list.u.last = node;
 	return node;
-}
-
-static size_t consumed(const struct rv_json_doc *doc)
-{
-	return yajl_get_bytes_consumed(doc->yajl);
 }
 
 static int on_null(void *context)
@@ -79,31 +78,38 @@ static int on_number(void *context, const char *text, size_t len)
 	return 1;
 }
 
-/* The span itself where it lies in the text, else a copy of yajl's buffer. */
-static bool keep_string(struct rv_json_doc *doc, const unsigned char *bytes, size_t len, struct rv_span *kept)
+/* The span itself where it lies in what is read, else (*copied) a copy of yajl's buffer. */
+static bool keep_string(struct rv_json_doc *doc, struct rv_span text, struct rv_span *kept, bool *copied)
 {
 	char *copy;
 
-	if ((uintptr_t)bytes - (uintptr_t)doc->text < doc->len) {
-		*kept = (struct rv_span){ (const char *)bytes, len };
+	*kept = text;
+	*copied = false;
+	if (rv_json_take_long(doc, kept) || (uintptr_t)text.data - (uintptr_t)doc->read < doc->read_len)
 		return true;
-	}
-	copy = rv_arena_alloc(&doc->arena, len + RV_SPARE);
+	copy = rv_arena_alloc(&doc->arena, text.len + RV_SPARE);
 	if (copy == NULL)
 		return false;
-	memcpy(copy, bytes, len);
-	*kept = (struct rv_span){ copy, len };
+	memcpy(copy, text.data, text.len);
+	*kept = (struct rv_span){ copy, text.len };
+	*copied = true;
 	return true;
 }
 
 static int on_string(void *context, const unsigned char *bytes, size_t len)
 {
 	struct rv_json_doc *doc = context;
-	struct rv_json_node *node = add_node(doc, RV_JSON_STRING);
+	struct rv_json_node *node;
+	struct rv_span text;
+	bool copied;
 
-	if (node == NULL || !keep_string(doc, bytes, len, &node->v.text))
+	if (!keep_string(doc, (struct rv_span){ (const char *)bytes, len }, &text, &copied))
 		return no_memory(doc);
-	if (node->v.text.data != (const char *)bytes)
+	node = add_node(doc, RV_JSON_STRING);
+	if (node == NULL)
+		return no_memory(doc);
+	node->v.text = text;
+	if (copied)
 		node->tag |= (uint64_t)consumed(doc) << RV_NODE_OFFSET | RV_NODE_ESCAPED;
 	return 1;
 }
@@ -111,8 +117,9 @@ static int on_string(void *context, const unsigned char *bytes, size_t len)
 static int on_map_key(void *context, const unsigned char *bytes, size_t len)
 {
 	struct rv_json_doc *doc = context;
+	bool copied;
 
-	return keep_string(doc, bytes, len, &doc->name) ? 1 : no_memory(doc);
+	return keep_string(doc, (struct rv_span){ (const char *)bytes, len }, &doc->name, &copied) ? 1 : no_memory(doc);
 }
 
 static int open_container(struct rv_json_doc *doc, enum rv_json_type type)
@@ -266,7 +273,7 @@ static int prepare_text(struct rv_json_doc *doc, const char *bytes, size_t len, 
 	if ((doc->flags & RV_JSON_BOM) != 0 && len >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
 		doc->skipped = 3;
 	len -= doc->skipped;
-	doc->text = len < SIZE_MAX / 8 ? rv_arena_alloc(&doc->arena, len + TEXT_MARGIN) : NULL;
+	doc->text = len < SIZE_MAX / 8 ? rv_arena_alloc(&doc->arena, len + RV_TEXT_MARGIN) : NULL;
 	if (doc->text == NULL)
 		return rv_error_nomem(err);
 	if (len > 0)
@@ -278,8 +285,8 @@ static int prepare_text(struct rv_json_doc *doc, const char *bytes, size_t len, 
 	if (guard->lone && (doc->flags & RV_JSON_STRICT) != 0)
 		return rv_error_set(err, RV_E_REQUEST, 0, "a lone surrogate at byte %zu",
 				    doc->skipped + guard->first_lone);
-	memset(doc->text + guard->len, ' ', TEXT_MARGIN - 1);
-	doc->text[guard->len + TEXT_MARGIN - 1] = '\0';
+	memset(doc->text + guard->len, ' ', RV_TEXT_MARGIN - 1);
+	doc->text[guard->len + RV_TEXT_MARGIN - 1] = '\0';
 	doc->len = guard->len;
 	doc->lone = guard->lone;
 	return 0;
@@ -295,30 +302,49 @@ static int check_rest(struct rv_json_doc *doc, struct rv_error *err)
 	return rv_error_set(err, RV_E_REQUEST, 0, "not JSON at byte %zu: trailing garbage", written_offset(doc, at));
 }
 
-const struct rv_json_node *rv_json_parse(struct rv_json_doc *doc, const char *bytes, size_t len, unsigned flags,
-					 struct rv_error *err)
+/* All of what yajl is to read.  0 where it takes it. */
+static int read_all(struct rv_json_doc *doc, bool escapes, struct rv_error *err)
 {
-	struct rv_guard guard;
-
-	rv_arena_reset(&doc->arena);
-	doc->flags = flags;
 	doc->failure = RV_FAILED_NOT;
 	doc->root = NULL;
 	doc->open = NULL;
 	doc->depth = 0;
+	doc->long_next = 0;
+	doc->left_out = 0;
+	if (!start_yajl(doc, escapes ? doc->read_len : 0))
+		return rv_error_nomem(err);
+	if (yajl_parse(doc->yajl, (const unsigned char *)doc->read, doc->read_len + 1) != yajl_status_ok)
+		return refuse(doc, consumed(doc), err);
+	if (yajl_complete_parse(doc->yajl) != yajl_status_ok || doc->root == NULL)
+		return refuse(doc, doc->len, err);
+	return 0;
+}
+
+const struct rv_json_node *rv_json_parse(struct rv_json_doc *doc, const char *bytes, size_t len, unsigned flags,
+					 struct rv_error *err)
+{
+	struct rv_guard guard;
+	struct rv_error ignored = RV_ERROR_INIT;
+	int abridged = 0;
+
+	rv_arena_reset(&doc->arena);
+	doc->flags = flags;
 	if (prepare_text(doc, bytes, len, &guard, err) != 0)
 		return NULL;
-	if (!start_yajl(doc, guard.escapes ? doc->len : 0)) {
+	doc->long_count = 0;
+	if (doc->len >= RV_ABRIDGED && !doc->whole)
+		abridged = rv_json_abridge(doc);
+	if (abridged == 1 && read_all(doc, guard.escapes, &ignored) != 0)
+		abridged = ignored.code == RV_E_NOMEM ? -1 : 0;
+	if (abridged < 0) {
 		(void)rv_error_nomem(err);
 		return NULL;
 	}
-	if (yajl_parse(doc->yajl, (const unsigned char *)doc->text, doc->len + 1) != yajl_status_ok) {
-		(void)refuse(doc, consumed(doc), err);
-		return NULL;
-	}
-	if (yajl_complete_parse(doc->yajl) != yajl_status_ok || doc->root == NULL) {
-		(void)refuse(doc, doc->len, err);
-		return NULL;
+	if (abridged == 0) {
+		doc->read = doc->text;
+		doc->read_len = doc->len;
+		if (read_all(doc, guard.escapes, err) != 0)
+			return NULL;
 	}
 	return check_rest(doc, err) == 0 ? doc->root : NULL;
 }

@@ -15,6 +15,14 @@ struct rv_json_doc {
 	size_t len;
 	size_t skipped; /* bytes of a byte order mark before it */
 	bool lone;      /* the text holds lone surrogates as bytes */
+	bool whole;     /* yajl reads all of it, always (what tests compare with) */
+
+	char *read; /* what yajl reads: the text, or what is left of it without its long strings */
+	size_t read_len;
+	struct rv_span *longs; /* of the text, in their order; only where it is abridged */
+	size_t long_count;
+	size_t long_next; /* the first that yajl has not come to */
+	size_t left_out;  /* bytes of the text up to where yajl is that it did not read */
 
 	struct yajl_handle_t *yajl;
 	char *pool_at; /* yajl's memory */
@@ -30,6 +38,15 @@ struct rv_json_doc {
 	enum rv_failure failure;
 	size_t failed_at;
 };
+
+#define RV_TEXT_MARGIN ((size_t)16) /* bytes behind the text, at least RV_SPARE */
+#define RV_ABRIDGED ((size_t)8192)  /* shorter texts are read as they are */
+
+/* Let yajl read a text without its long strings: 1.  0: it is to read the whole.  -1: no memory. */
+int rv_json_abridge(struct rv_json_doc *doc);
+
+/* A string as yajl gives it: true, and the string itself, where it stands for one that was left out. */
+bool rv_json_take_long(struct rv_json_doc *doc, struct rv_span *text);
 
 /* yajl's allocator over the arena: `context` is the document.  A parse starts with room for strings
  * with escapes of up to `longest` bytes; before each push of a state the parse asks

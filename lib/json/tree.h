@@ -75,6 +75,9 @@ struct rv_guard {
 /* The fix-ups that make yajl equal to JSON.parse, in place. */
 void rv_guard_text(char *text, size_t len, struct rv_guard *guard);
 
+/* Is a byte below 0x20 in it? */
+bool rv_guard_has_control(const char *text, size_t len);
+
 /* The code unit of the \uXXXX at `at` <= len, or -1. */
 int rv_json_unit_at(const char *text, size_t len, size_t at);
 

@@ -12,13 +12,13 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/io.h"
 #include "lib/process/plan.h"
 
 #define CHUNK ((size_t)64 * 1024)
 #define LARGE_CHUNK ((size_t)1024 * 1024) /* of a tool that writes much: all that its pipe holds then */
 #define BACKSTOP_MS 900 /* beyond timeout and grace: the worker needs 700 of it at worst */
 #define PIPE_ROOM ((size_t)64 * 1024) /* of a new pipe (pipe(7)) */
-#define PIPE_LARGE (1 << 20)          /* what anybody may ask for */
 #define LEFTOVER_MAX ((size_t)1 << 20) /* what a full pipe can hold behind a tool that is gone */
 
 const char *rv_signal_name(int number, char text[16])
@@ -120,7 +120,7 @@ static ssize_t take_output(struct rv_run *run)
 	if (n <= 0)
 		return n;
 	if (run->result.stdout_bytes <= CHUNK && run->result.stdout_bytes + (uint64_t)n > CHUNK)
-		(void)fcntl(run->out.fd, F_SETPIPE_SZ, PIPE_LARGE); /* it writes much: fewer turns for both */
+		rv_io_enlarge_pipe(run->out.fd); /* it writes much: fewer turns for both */
 	run->result.stdout_bytes += (uint64_t)n;
 	if (at == NULL || (uint64_t)n > room) {
 		if (at != NULL)
@@ -350,8 +350,8 @@ static void write_ahead(struct rv_run *run, int fd, int out)
 	for (int i = 0; i < RV_INPUT_PARTS; i++)
 		len += run->input[i].iov_len;
 	if (len > PIPE_ROOM) {
-		(void)fcntl(fd, F_SETPIPE_SZ, PIPE_LARGE); /* where it may not be, there are more turns */
-		(void)fcntl(out, F_SETPIPE_SZ, PIPE_LARGE);
+		rv_io_enlarge_pipe(fd);
+		rv_io_enlarge_pipe(out);
 	}
 	(void)write_parts(run, fd); /* what did not go is the loop's, its error too */
 }

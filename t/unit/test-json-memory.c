@@ -120,6 +120,13 @@ int main(void)
 	repeat(&text, "\\\"0123456789", 100000);
 	rv_buffer_add_byte(&text, '"');
 	check("a long string with escapes", &text);
+	rv_buffer_clear(&text);
+	rv_buffer_add_string(&text, "[\"");
+	repeat(&text, "0123456789", 1000);
+	rv_buffer_add_string(&text, "\",\"\\n\",{\"");
+	repeat(&text, "0123456789", 1000);
+	rv_buffer_add_string(&text, "\":1}]");
+	check("long strings without", &text);
 	rv_buffer_release(&text);
 	countdown = 1;
 	tap_ok(rv_json_doc_new(&err) == NULL && err.code == RV_E_NOMEM, "a document");

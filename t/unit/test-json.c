@@ -8,6 +8,7 @@
 #include "lib/base/io.h"
 #include "lib/digest/digest.h"
 #include "lib/json/json.h"
+#include "lib/json/parse.h"
 #include "lib/json/write.h"
 #include "t/unit/tap.h"
 
@@ -435,6 +436,106 @@ static void test_caps(void)
 	tap_ok(good, "a full buffer is said");
 }
 
+/* ---- long strings, which yajl does not read ---- */
+
+static unsigned next_random(unsigned *state, unsigned below)
+{
+	*state = *state * 1103515245U + 12345U;
+	return (*state >> 16) % below;
+}
+
+static void add_filled(struct rv_buffer *text, unsigned *state)
+{
+	static const char *const odd[] = { "\\n", "\\\"", "\\\\", "\\u0041", "\\ud800", "\\ud83d\\ude00", "\xC3\xA9",
+					   "\xF0\x9F\x98\x80", "\t", "\x01", "\\x", "\xFF", "\xED\xA0\x80", "\"", "{", "\\" };
+	static const unsigned lengths[] = { 0, 1, 1022, 1023, 1024, 1025, 4000, 9000 };
+	unsigned len = lengths[next_random(state, 8)];
+	unsigned fill = next_random(state, 3);
+
+	rv_buffer_add_byte(text, '"');
+	for (unsigned i = 0; i < len; i++)
+		rv_buffer_add(text, fill == 0 ? "\xC3\xBC" : "x", fill == 0 ? 2 : 1);
+	if (next_random(state, 4) == 0) /* from the front: what is well-formed comes more often */
+		rv_buffer_add_string(text, odd[next_random(state, next_random(state, 5) == 0 ? 16 : 8)]);
+	for (unsigned i = next_random(state, 3); i > 0; i--)
+		rv_buffer_add_byte(text, 'y');
+	rv_buffer_add_byte(text, '"');
+}
+
+static void add_long_document(struct rv_buffer *text, unsigned *state)
+{
+	static const char *const between[] = { "0", "-1.5e3", "[]", "{}", "null", "9007199254740993", " [1 , 2]\n", "tru", "]", "" };
+
+	rv_buffer_add_string(text, " {\"a\" : ");
+	for (unsigned i = 1 + next_random(state, 6); i > 0; i--) {
+		add_filled(text, state);
+		rv_buffer_add_byte(text, ',');
+		add_filled(text, state);
+		rv_buffer_add_string(text, ":[ ");
+		rv_buffer_add_string(text, between[next_random(state, next_random(state, 8) == 0 ? 10 : 7)]);
+		rv_buffer_add_byte(text, ',');
+		add_filled(text, state);
+		rv_buffer_add_string(text, ", {\"k\": ");
+		add_filled(text, state);
+		rv_buffer_add_string(text, " }],\"b\":");
+	}
+	add_filled(text, state);
+	rv_buffer_add_string(text, next_random(state, 20) == 0 ? "} \"" : "} ");
+}
+
+/* All that can be asked of a document, or the refusal. */
+static void describe(struct rv_json_doc *of, const struct rv_buffer *text, unsigned flags, struct rv_buffer *out)
+{
+	struct rv_error reason = RV_ERROR_INIT;
+	const struct rv_json_node *root = rv_json_parse(of, text->data, text->len, flags, &reason);
+
+	if (root == NULL) {
+		rv_buffer_printf(out, "%d %s", (int)reason.code, reason.message);
+		return;
+	}
+	if (rv_json_canonical(root, out, &reason) != 0)
+		rv_buffer_printf(out, "%s", reason.message);
+	rv_json_add_source(out, of, root);
+	for (const struct rv_json_node *at = rv_json_first(root); at != NULL; at = rv_json_next(at)) {
+		struct rv_span name = rv_json_name(at);
+
+		rv_buffer_add(out, name.data, name.len);
+		rv_json_add_source(out, of, at);
+		for (const struct rv_json_node *in = rv_json_first(at); in != NULL; in = rv_json_next(in))
+			rv_json_add_source(out, of, in);
+	}
+}
+
+static void test_long_strings(void)
+{
+	struct rv_json_doc *whole = rv_json_doc_new(&err);
+	unsigned state = 1;
+	int same = 0;
+	int abridged = 0;
+	int refused = 0;
+	int count = 3000;
+
+	if (!tap_ok(whole != NULL, "another document"))
+		return;
+	whole->whole = true;
+	for (int i = 0; i < count; i++) {
+		rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
+		rv_auto_buffer struct rv_buffer got = RV_BUFFER_INIT;
+		rv_auto_buffer struct rv_buffer want = RV_BUFFER_INIT;
+		unsigned flags = i % 2 == 0 ? RV_JSON_DEFAULT : RV_JSON_STRICT;
+
+		add_long_document(&text, &state);
+		describe(doc, &text, flags, &got);
+		describe(whole, &text, flags, &want);
+		same += got.len == want.len && memcmp(got.data, want.data, want.len) == 0;
+		abridged += doc->read != doc->text;
+		refused += got.len < 300;
+	}
+	tap_ok(same == count, "with long strings left out and read: the same of %d", count);
+	tap_ok(abridged > count / 5 && refused > count / 20 && refused < count * 4 / 5, "%d were abridged, %d refused", abridged, refused);
+	rv_json_doc_free(whole);
+}
+
 int main(void)
 {
 	doc = rv_json_doc_new(&err);
@@ -449,6 +550,7 @@ int main(void)
 	test_stringify();
 	test_source();
 	test_strict();
+	test_long_strings();
 	test_integers();
 	test_refusals();
 	test_strings();
