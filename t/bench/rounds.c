@@ -1,5 +1,5 @@
 /*
- * rounds [-l FILE] ROUNDS BATCH COMMAND STREAM...: in turn, ROUNDS times each, BATCH runs of COMMAND (posix_spawn and
+ * rounds [-2] [-l FILE] ROUNDS BATCH COMMAND STREAM...: in turn, ROUNDS times each, BATCH runs of COMMAND (posix_spawn and
  * wait, output to /dev/null) and BATCH dispatches of every STREAM, a program that reads requests and
  * answers each with a line and is started once.  For each STREAM print the median of a dispatch and of a
  * bare run in milliseconds, and the median of their ratios, round by round: a drift of the machine's speed
@@ -8,14 +8,21 @@
  * The fourth figure is the ratio of processor time, of everything that was started: what a busy machine
  * blurs least.  The runs are handed over BATCH at a time, as a pipeline does.  With -l each request is the one line of
  * FILE; else it is one of rv-exec's.
+ *
+ * With -2 there are in each round also BATCH runs of COMMAND by two loops at once, each on a processor of its own:
+ * what two jobs can win on this machine at most.  Then each STREAM has a fifth figure, how many times as fast it is
+ * as the first one, and a last line says the same of the two loops beside the one, and of both in milliseconds.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +37,7 @@ struct stream {
 	pid_t pid;
 	int in;
 	int out;
-	double *took; /* ms a dispatch, of each round */
+	double *took; /* ms a dispatch, of each round; of the two loops: a run */
 	double cpu;   /* ms of all of its rounds, and of its start and end */
 };
 
@@ -134,6 +141,76 @@ static double spawn(char **words, long long batch)
 	return (double)(rv_clock_mono_us() - began) / 1000 / (double)batch;
 }
 
+/* ---- two loops at once ---- */
+
+/* The `index`-th of the processors that we may use, if there are so many. */
+static void go_to_processor(int index)
+{
+	cpu_set_t all;
+	cpu_set_t one;
+
+	CPU_ZERO(&all);
+	if (sched_getaffinity(0, sizeof all, &all) != 0)
+		die("sched_getaffinity", errno);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &all) || index-- > 0)
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		if (sched_setaffinity(0, sizeof one, &one) != 0)
+			die("sched_setaffinity", errno);
+		return;
+	}
+}
+
+/* Half a batch for each byte that comes, and a byte back. */
+static void start_loop(struct stream *loop, int index, char **words, long long batch)
+{
+	int ends[2];
+	char go;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+		die("socketpair", errno);
+	loop->pid = fork();
+	if (loop->pid < 0)
+		die("fork", errno);
+	loop->in = loop->out = ends[0];
+	if (loop->pid > 0) {
+		(void)close(ends[1]);
+		return;
+	}
+	(void)close(ends[0]);
+	go_to_processor(index);
+	while (read(ends[1], &go, 1) == 1) {
+		(void)spawn(words, batch / 2);
+		if (write(ends[1], &go, 1) != 1)
+			die("write", errno);
+	}
+	_exit(0);
+}
+
+static double spawn_by_two(const struct stream loops[2], long long batch)
+{
+	int64_t began = rv_clock_mono_us();
+	char done;
+
+	if (write(loops[0].in, "", 1) != 1 || write(loops[1].in, "", 1) != 1 || read(loops[0].out, &done, 1) != 1 ||
+	    read(loops[1].out, &done, 1) != 1)
+		die("a loop", errno);
+	return (double)(rv_clock_mono_us() - began) / 1000 / (double)(batch / 2 * 2);
+}
+
+static void end_loops(const struct stream loops[2])
+{
+	for (int i = 0; i < 2; i++) {
+		int status = 0;
+
+		(void)close(loops[i].in);
+		if (waitpid(loops[i].pid, &status, 0) != loops[i].pid || status != 0)
+			die("a loop's end", 0);
+	}
+}
+
 static int by_value(const void *left, const void *right)
 {
 	double a = *(const double *)left;
@@ -148,22 +225,47 @@ static double median(double *values, long long count)
 	return values[count / 2];
 }
 
-static void report(struct stream *streams, size_t count, const double *bare, double bare_cpu, long long rounds)
+/* How many times as fast `fast` is as `slow`: the median of the rounds. */
+static double speed(const double *slow, const double *fast, long long rounds)
 {
-	double *copy = calloc((size_t)rounds, sizeof *copy);
 	double *ratios = calloc((size_t)rounds, sizeof *ratios);
+	double result;
 
-	if (copy == NULL || ratios == NULL)
+	if (ratios == NULL)
 		die("memory", errno);
-	for (size_t i = 0; i < count; i++) {
-		memcpy(copy, bare, (size_t)rounds * sizeof *copy);
-		for (long long round = 0; round < rounds; round++)
-			ratios[round] = streams[i].took[round] / bare[round];
-		printf("%.3f %.3f %.2f %.2f\n", median(streams[i].took, rounds), median(copy, rounds), median(ratios, rounds),
-		       streams[i].cpu / bare_cpu);
-	}
-	free(copy);
+	for (long long round = 0; round < rounds; round++)
+		ratios[round] = slow[round] / fast[round];
+	result = median(ratios, rounds);
 	free(ratios);
+	return result;
+}
+
+static double median_of_copy(const double *values, long long count)
+{
+	double *copy = calloc((size_t)count, sizeof *copy);
+	double result;
+
+	if (copy == NULL)
+		die("memory", errno);
+	memcpy(copy, values, (size_t)count * sizeof *copy);
+	result = median(copy, count);
+	free(copy);
+	return result;
+}
+
+/* `twice`: of the two loops, NULL where there are none. */
+static void report(const struct stream *streams, size_t count, const double *bare, const double *twice, double bare_cpu,
+		   long long rounds)
+{
+	for (size_t i = 0; i < count; i++) {
+		printf("%.3f %.3f %.2f %.2f", median_of_copy(streams[i].took, rounds), median_of_copy(bare, rounds),
+		       speed(streams[i].took, bare, rounds), streams[i].cpu / bare_cpu);
+		if (twice != NULL)
+			printf(" %.2f", speed(streams[0].took, streams[i].took, rounds));
+		printf("\n");
+	}
+	if (twice != NULL)
+		printf("%.3f %.3f %.2f\n", median_of_copy(bare, rounds), median_of_copy(twice, rounds), speed(bare, twice, rounds));
 }
 
 static const char *read_line(const char *path)
@@ -177,59 +279,97 @@ static const char *read_line(const char *path)
 	return line;
 }
 
-int main(int argc, char **argv)
-{
-	struct rv_error err = RV_ERROR_INIT;
-	struct stream streams[STREAMS_MAX];
-	size_t count = (size_t)(argc > 4 ? argc - 4 : 0);
+struct plan {
+	bool two;
+	const char *line;
 	long long rounds;
 	long long batch;
 	char **words;
-	char **bare;
-	size_t length;
-	double *floor;
-	double bare_cpu = 0;
-	const char *line = NULL;
+	struct stream streams[STREAMS_MAX];
+	struct stream loops[2];
+	size_t count;
+};
 
-	if (argc > 2 && strcmp(argv[1], "-l") == 0) {
-		line = read_line(argv[2]);
-		argv += 2;
-		count -= 2;
+static int read_words(struct plan *plan, int argc, char **argv)
+{
+	struct rv_error err = RV_ERROR_INIT;
+	size_t length = 0;
+	int at = 1;
+
+	if (at < argc && strcmp(argv[at], "-2") == 0) {
+		plan->two = true;
+		at++;
 	}
-	if (count == 0 || count > STREAMS_MAX || rv_text_integer(argv[1], 1, 10000, &rounds, &err) != 0 ||
-	    rv_text_integer(argv[2], 1, 500, &batch, &err) != 0 || rv_text_split(argv[3], &bare, &length, &err) != 0 || length == 0) {
-		fprintf(stderr, "usage: rounds ROUNDS BATCH COMMAND STREAM...\n");
-		return 2;
+	if (at + 1 < argc && strcmp(argv[at], "-l") == 0) {
+		plan->line = read_line(argv[at + 1]);
+		at += 2;
 	}
-	floor = calloc((size_t)rounds, sizeof *floor);
-	for (size_t i = 0; i < count; i++) {
-		streams[i].took = calloc((size_t)rounds, sizeof(double));
-		if (rv_text_split(argv[i + 4], &words, &length, &err) != 0 || length == 0 || streams[i].took == NULL || floor == NULL)
-			die(argv[i + 4], errno);
-		start(&streams[i], words);
+	if (argc - at < 4 || argc - at - 3 > STREAMS_MAX || rv_text_integer(argv[at], 1, 10000, &plan->rounds, &err) != 0 ||
+	    rv_text_integer(argv[at + 1], 2, 500, &plan->batch, &err) != 0 ||
+	    rv_text_split(argv[at + 2], &plan->words, &length, &err) != 0 || length == 0)
+		return -1;
+	for (at += 3; at < argc; at++) {
+		struct stream *stream = &plan->streams[plan->count++];
+		char **words;
+
+		stream->took = calloc((size_t)plan->rounds, sizeof(double));
+		if (rv_text_split(argv[at], &words, &length, &err) != 0 || length == 0 || stream->took == NULL)
+			die(argv[at], errno);
+		start(stream, words);
 		free(words);
 	}
-	for (long long round = -1; round < rounds; round++) {
+	return 0;
+}
+
+static void measure(struct plan *plan, double *bare, double *twice)
+{
+	for (long long round = -1; round < plan->rounds; round++) {
 		long long at = round < 0 ? 0 : round;
 
-		floor[at] = spawn(bare, batch);
-		for (size_t i = 0; i < count; i++)
-			streams[i].took[at] = dispatch(&streams[i], batch, line);
+		bare[at] = spawn(plan->words, plan->batch);
+		if (plan->two)
+			twice[at] = spawn_by_two(plan->loops, plan->batch);
+		for (size_t i = 0; i < plan->count; i++)
+			plan->streams[i].took[at] = dispatch(&plan->streams[i], plan->batch, plan->line);
 	}
-	for (size_t i = 0; i < count; i++) {
+}
+
+int main(int argc, char **argv)
+{
+	struct plan plan = { .two = false };
+	double bare_cpu;
+	double *bare;
+	double *twice;
+
+	if (read_words(&plan, argc, argv) != 0) {
+		fprintf(stderr, "usage: rounds [-2] [-l FILE] ROUNDS BATCH COMMAND STREAM...\n");
+		return 2;
+	}
+	for (int i = 0; plan.two && i < 2; i++)
+		start_loop(&plan.loops[i], i, plan.words, plan.batch);
+	bare = calloc((size_t)plan.rounds, sizeof *bare);
+	twice = calloc((size_t)plan.rounds, sizeof *twice);
+	if (bare == NULL || twice == NULL)
+		die("memory", errno);
+	measure(&plan, bare, twice);
+	bare_cpu = cpu_ms(); /* before the loops and the streams are waited for */
+	if (plan.two)
+		end_loops(plan.loops);
+	for (size_t i = 0; i < plan.count; i++) {
+		struct stream *stream = &plan.streams[i];
 		double before = cpu_ms();
 		int status = 0;
 
-		bare_cpu = i == 0 ? before : bare_cpu;
-		(void)close(streams[i].in);
-		if (waitpid(streams[i].pid, &status, 0) != streams[i].pid || status != 0)
+		(void)close(stream->in);
+		if (waitpid(stream->pid, &status, 0) != stream->pid || status != 0)
 			die("a stream's end", 0);
-		streams[i].cpu = cpu_ms() - before;
+		stream->cpu = cpu_ms() - before;
 	}
-	report(streams, count, floor, bare_cpu, rounds);
-	for (size_t i = 0; i < count; i++)
-		free(streams[i].took);
-	free(floor);
+	report(plan.streams, plan.count, bare, plan.two ? twice : NULL, bare_cpu, plan.rounds);
+	for (size_t i = 0; i < plan.count; i++)
+		free(plan.streams[i].took);
+	free(plan.words);
 	free(bare);
+	free(twice);
 	return 0;
 }
