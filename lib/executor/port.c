@@ -13,6 +13,7 @@
 #define READ_CHUNK ((size_t)256 * 1024) /* a pipe gives less, a file all of it */
 #define LARGE_CHUNK ((size_t)1 << 20)   /* in the middle of a long line */
 #define KEPT ((size_t)4 << 20)          /* bytes of memory that wait for the next line, or reply */
+#define SMALL ((size_t)16 << 10)        /* bytes that are copied sooner than their memory is moved */
 #define PIPE_ROOM ((size_t)64 << 10)    /* of an ordinary pipe */
 
 /* 1 watched, 0 it cannot be (a regular file), -1 the system failed. */
@@ -213,7 +214,10 @@ static void drop_written(struct rv_outlet *outlet)
 
 	if (outlet->at < pending)
 		return;
-	memmove(outlet->bytes.data, outlet->bytes.data + outlet->at, pending);
+	if (pending == 0)
+		rv_buffer_clear_to(&outlet->bytes, KEPT);
+	else
+		memmove(outlet->bytes.data, outlet->bytes.data + outlet->at, pending);
 	outlet->bytes.len = pending;
 	outlet->at = 0;
 }
@@ -222,7 +226,8 @@ void rv_outlet_add(struct rv_outlet *outlet, struct rv_buffer *bytes)
 {
 	bool failed = bytes->failed;
 
-	if (outlet->at == outlet->bytes.len) {
+	/* a small one is copied: every reply's buffer would become as large as the largest that went out */
+	if (outlet->at == outlet->bytes.len && bytes->len >= SMALL) {
 		struct rv_buffer written = outlet->bytes;
 
 		outlet->bytes = *bytes;

@@ -58,7 +58,8 @@ struct rv_outlet {
 
 void rv_outlet_init(struct rv_outlet *outlet, struct rv_loop *loop, int fd);
 void rv_outlet_release(struct rv_outlet *outlet);
-/* Take these bytes to be written; `bytes` is empty then (where nothing else waits, its memory is taken). */
+/* Take these bytes to be written; `bytes` is empty then (where nothing else waits, the memory of
+ * a large one is taken). */
 void rv_outlet_add(struct rv_outlet *outlet, struct rv_buffer *bytes);
 size_t rv_outlet_pending(const struct rv_outlet *outlet);
 /* Have it written: at once where that never waits, else watched while something is pending. */
