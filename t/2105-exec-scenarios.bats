@@ -162,3 +162,102 @@ begin_eight() {
 	rv_until none_alive "$PWD"
 	rv_equal 8 "$(rv-ledger-scan ledger | grep -c '"state":"orphan"')"
 }
+
+# What stands for a launcher, and what is due of a tool behind it that prints its environment or ends with 3.
+LAUNCHERS=$(cat <<'LAUNCHERS'
+needs-home	ok "none none s3cret"	[ "$HOME $XDG_RUNTIME_DIR" = "/launcher /run/launcher" ] || { echo "no home" >&2; exit 9; }; [ -z "$SECRET" ] || exit 8; exec "$@"
+noisy	ok "none none s3cret"	echo '"a result"'; echo noise >&2; "$@"; echo '"another"'; exit 0
+refuses	spawn null null	echo '"a result"'; echo "no namespaces for you" >&2; exit 3
+lies	spawn null null	echo '"a result"'; exit 0
+dies	spawn null null	kill -9 $$
+eats	spawn null null	cat >/dev/null; exec "$@"
+hangs	timeout null "SIGTERM"	exec sleep 72
+leaves	ok "none none s3cret"	setsid sleep 72 & exec "$@"
+LAUNCHERS
+)
+
+@test "launchers by eight: two environments, and whose failure it was" {
+	local name due script executors=()
+
+	mkdir dirs
+	while IFS=$'\t' read -r name due script; do
+		printf '#!/bin/sh\n%s\n' "$script" >"$name"
+		chmod 755 "$name"
+		executors+=(--executor "$name=$PWD/$name")
+	done <<<"$LAUNCHERS"
+	LAUNCHERS=$LAUNCHERS /usr/bin/python3 -Ic '
+import json, os
+script = {"environment": "echo \"\\\"${HOME-none} ${XDG_RUNTIME_DIR-none} $SECRET\\\"\"",
+          "three": "echo \"no namespaces for you\" >&2; exit 3"}
+json.dump({name: {"command": "/bin/sh", "args": ["-c", text], "timeout": "2s"} for name, text in script.items()}, open("m", "w"))
+with open("in", "w") as file:
+    for n in range(3):
+        for line in os.environ["LAUNCHERS"].splitlines():
+            for tool in script:
+                name = line.split("\t")[0]
+                for executor in name, "subprocess":
+                    file.write(json.dumps({"id": [name, executor, tool], "tool": tool, "args": {"n": n}, "executor": executor,
+                                           "ctx": {"runId": "r", "idempotencyKey": f"k{n}-{name}-{executor}-{tool}"}}) + "\n")'
+	rv_fails 1 env HOME=/launcher XDG_RUNTIME_DIR=/run/launcher rv-exec --stream --jobs 8 --kill-grace 300ms --workdir-base "$PWD/dirs" --manifest m \
+		--ledger ledger --setenv SECRET=s3cret --setenv RV_MARK="$PWD" "${executors[@]}" <in >out 2>stderr
+	LAUNCHERS=$LAUNCHERS /usr/bin/python3 -Ic '
+import json, os, sys
+due = {line.split("\t")[0]: line.split("\t")[1] for line in os.environ["LAUNCHERS"].splitlines()}
+rows = [json.loads(line) for line in open("ledger")]
+bad, count = [], 0
+for r in map(json.loads, open("out")):
+    name, executor, tool = r["id"]
+    want = due[name] if executor == name else "ok \"none none s3cret\""
+    if want[:3] == "ok " and tool == "three":
+        want = "exit 3 null"
+    got = "ok " + json.dumps(r["result"]) if r["ok"] else " ".join([r["error"]["code"], json.dumps(r["exitCode"]), json.dumps(r["signal"])])
+    mine = [w for w in rows if w["idempotencyKey"] == r["idempotencyKey"]]
+    ends = [(w["outcome"], w["exitCode"], w["signal"]) for w in mine if w["phase"] == "outcome"]
+    outcome = "ok" if r["ok"] else "timeout" if r["error"]["code"] == "timeout" else "error"
+    if got != want or ends != [(outcome, r["exitCode"], r["signal"])] or [w["executor"] for w in mine if w["phase"] == "intent"] != [executor]:
+        bad.append(f"{r[chr(105) + chr(100)]}: {got}, due {want}; rows {mine}: {str(r)[:400]}")
+    if "no namespaces for you" in str(r) and (name if executor == name else "") != "refuses" and tool != "three":
+        bad.append(f"the words of another: {r}")
+    count += 1
+if count != 3 * 2 * 2 * len(due):
+    bad.append(f"{count} replies")
+sys.exit("\n".join(bad[:6]) or 0)' || { cat stderr; return 1; }
+	rv-ledger-scan ledger
+	rv_until none_alive "$PWD"
+	no_workdir
+}
+
+@test "what was asked for and is not there is refused, and the plain calls beside it are not hit" {
+	local missing
+
+	mkdir dirs
+	tool going <<-'LAUNCHER'
+		#!/bin/sh
+		exec "$@"
+	LAUNCHER
+	tool t <<-TOOL
+		#!/bin/sh
+		echo "\$RULVAR_IDEMPOTENCY_KEY" >>"$PWD/ran"
+		rm -f "$PWD/going"
+		echo 1
+	TOOL
+	/usr/bin/python3 -Ic '
+import json
+for n in range(8):
+    for executor in "offline", "subprocess":
+        print(json.dumps({"id": executor, "tool": "t", "args": {}, "executor": executor, "ctx": {"runId": "r", "idempotencyKey": f"k{n}{executor}"}}))' >in
+	# the launcher goes while the stream runs: one call of a job after the other, so that the first finds it
+	rv_fails 1 rv-exec --stream --workdir-base "$PWD/dirs" --ledger ledger --executor offline="$PWD/going" -- "$PWD/t" <in >out 2>stderr
+	rv_equal '1 8' "$(grep -c '"id":"offline".*"ok":true' out) $(grep -c '"id":"subprocess".*"ok":true' out)"
+	rv_equal 7 "$(grep '"id":"offline"' out | grep -c '"code":"\(spawn\|config\)"')"
+	rv_equal 9 "$(wc -l <ran)"
+	rv-ledger-scan ledger
+	# and one that never was there refuses the whole stream, before any call
+	rm ran ledger
+	for missing in /no/such/launcher launcher-of-no-path "$PWD/in"; do
+		rv_fails 125 rv-exec --stream --jobs 8 --workdir-base "$PWD/dirs" --ledger ledger --executor offline="$missing" -- "$PWD/t" <in >out 2>stderr
+		grep -q "^rv-exec: .*$missing" stderr
+		[ ! -s out ] && [ ! -s ledger ] && [ ! -e ran ]
+	done
+	no_workdir
+}
