@@ -16,6 +16,11 @@ setup() {
 	rv-key --new-run mail.run
 	: >effects.jsonl
 	: >effects.w1.jsonl
+	mkdir there
+	cp charge there
+	cp "$RV_SRC/t/host" .
+	chmod +x host
+	export HOSTS="2/$PWD/host there"
 }
 
 teardown() {
@@ -81,7 +86,7 @@ run_commands() {
 	rv_need jq
 	load exec
 	load night
-	rm -f ./*
+	rm -rf ./*
 	rv_night
 	page_commands "$RV_SRC/man/rv-reconcile.7" DESCRIPTION
 	[ "$(grep -c '^\$ ' "$RV_SRC/man/rv-reconcile.7")" -eq "$(find . -name 'command.*' | wc -l)" ]

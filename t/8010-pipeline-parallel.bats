@@ -29,3 +29,39 @@ load exec
 	rv_equal '60 60 0' "$(member intents <summary) $(member outcomes <summary) $(member orphans <summary)"
 	rv_equal 60 "$(rv-ledger-scan --format keys effects.*.jsonl | wc -l)"
 }
+
+# The commands of rv-exec(1)'s example that speak of HOSTS, and the scan behind them.
+host_commands() {
+	awk '/^\$ parallel.*HOSTS/ { on = 1 } /^\.Ed/ { on = 0 } on { sub(/^\$ /, ""); gsub(/\\e/, "\\"); print }' "$RV_SRC/man/rv-exec.1"
+}
+
+@test "the same on two hosts, as rv-exec(1) has it: ledgers of their own, brought together and scanned" {
+	rv_need parallel userns
+	local n
+
+	mkdir home left right
+	cp "$RV_SRC/t/host" .
+	chmod 755 host
+	for n in left right; do
+		printf '#!/bin/sh\nread -r line\nprintf "\\"%%s\\"" "$(uname -n)"\n' >$n/charge
+		chmod 755 $n/charge
+	done
+	for ((n = 1; n <= 40; n++)); do
+		printf '{"id":%d,"tool":"t","args":{"n":%d},"ctx":{"runId":"r","idempotencyKey":"k%d"}}\n' $n $n $n
+	done >requests.jsonl
+	host_commands >commands
+	rv_equal 3 "$(grep -c '^parallel\|^rv-ledger-scan' commands)"
+	HOME=$PWD/home HOSTS="2/$PWD/host left,2/$PWD/host right" bash -eo pipefail commands >scan 2>stderr || rv_die "$(cat stderr)"
+	rv_equal '40 2' "$(grep -c '"ok":true' replies.jsonl) $(grep -o '"result":"[a-z]*"' replies.jsonl | sort -u | wc -l)"
+	rv_equal "$(cd left && ls effects.*; cd ../right && ls effects.*)" "$(ls effects.*)"
+	rv_equal 0 "$(ls effects.* | grep -cv '^effects\.\(left\|right\)\.')"
+	rv_equal '' "$(cat scan)" 'orphans'
+	rv-ledger-scan --format summary effects.*.*.jsonl >summary
+	rv_equal '40 40 0 0' "$(member intents <summary) $(member outcomes <summary) $(member orphans <summary) $(member tornTails <summary)"
+	# a row that is torn off on one host stays the last one of its ledger
+	truncate -s -10 "$(ls left/effects.left.*.jsonl | head -1)"
+	rm effects.*
+	HOME=$PWD/home HOSTS="2/$PWD/host left,2/$PWD/host right" bash -e <(sed -n '/--nonall/,/tar -xi/p' commands) 2>stderr
+	rv-ledger-scan --format summary effects.*.*.jsonl >summary || :
+	rv_equal '40 39 1' "$(member intents <summary) $(member outcomes <summary) $(member tornTails <summary)"
+}
