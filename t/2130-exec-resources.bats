@@ -259,3 +259,76 @@ no_group() {
 	holds 'reply["resources"]["userMs"] + reply["resources"]["systemMs"] <= 30' 'reply["resources"]["maxRssBytes"] < 20 << 20' \
 		'"limit" not in reply["resources"]'
 }
+
+# A directory of cgroup version 2, in $unified, with or without controllers: what needs none of them holds anyway.
+need_unified() {
+	local place
+
+	rv_need root
+	for place in /sys/fs/cgroup/unified /sys/fs/cgroup; do
+		[ -e "$place/cgroup.procs" ] && [ -e "$place/cgroup.controllers" ] || continue
+		unified=$place/rv-test-unified.$$
+		mkdir "$unified" && return 0
+	done
+	skip 'no cgroup version 2 is mounted that groups can be made in'
+}
+
+drop_unified() {
+	local left
+
+	left=$(find "$unified" -mindepth 1 -type d -name 'rv-exec-*')
+	rmdir "$unified"/run 2>/dev/null || :
+	rv_until rmdir "$unified"
+	rv_equal '' "$left" 'groups left'
+}
+
+@test "--cgroup alone: each call has a group of its own there, which goes with it" {
+	local where='while read -r l; do case $l in 0::*) echo "\"$l\"" ;; esac; done </proc/self/cgroup'
+
+	need_unified
+	rv_equal 2 "$(for n in 1 2; do x --cgroup "$unified" -- /bin/sh -c "$where"; done | grep -c "/${unified##*/}/rv-exec-")"
+	x --cgroup "$unified" -- /bin/sh -c 'sleep 60 & (setsid sleep 60 &); echo 1'
+	# killed: the group is removed all the same
+	x --cgroup "$unified" --setenv RV_MARK="$PWD" -- /bin/sh -c 'sleep 60 & sleep 60' 2>stderr 3>&- &
+	rv_until running_tool "$PWD"
+	[ -n "$(find "$unified" -mindepth 1 -type d)" ]
+	kill -9 "$(rv_exec_of $!)"
+	wait $! || :
+	rv_until none_alive "$PWD"
+	rv_until eval '[ -z "$(find "$unified" -mindepth 1 -type d)" ]'
+	drop_unified
+}
+
+@test "--cgroup: a controller that is not there is named, for each limit, and by a stream as well" {
+	local limit
+
+	need_unified
+	for limit in memory pids; do
+		! grep -qw $limit "$unified/cgroup.controllers" || { rmdir "$unified"; skip "$limit is there"; }
+		[ $limit = memory ] && set -- --max-memory 64MiB || set -- --max-processes 8
+		fails config 125 x --cgroup "$unified" "$@" --ledger ledger --new-call -- /bin/true
+		grep -q "controller $limit is not in $unified" stderr
+		echo '{"tool":"t","args":{},"ctx":{"runId":"r","idempotencyKey":"k"}}' >in
+		rv_fails 125 rv-exec --stream --cgroup "$unified" "$@" --ledger ledger -- /bin/true <in >out 2>stderr
+		grep -q "controller $limit is not in $unified" stderr
+		[ ! -s out ] && [ ! -s ledger ]
+	done
+	drop_unified
+}
+
+@test "--cgroup of an ordinary user: what is delegated, from beside it; else refused before anything runs" {
+	local dir
+
+	need_unified
+	rv_need user
+	dir=$(rv_user_dir)
+	mkdir "$unified/run"
+	chown "$RV_USER" "$unified" "$unified/cgroup.procs" "$unified/cgroup.subtree_control" "$unified/run" "$unified/run/cgroup.procs"
+	# from elsewhere the kernel lets it put nobody there
+	rv_fails 125 rv_as_user "$dir/bin/rv-exec" --tool t --workdir-base "$dir" --ledger "$dir/ledger" --new-call --cgroup "$unified" -- /bin/true 2>stderr
+	grep -q 'no process can be put into the cgroup' stderr
+	[ ! -s "$dir/ledger" ]
+	rv_equal 1 "$(echo $BASHPID >"$unified/run/cgroup.procs" && rv_as_user "$dir/bin/rv-exec" --tool t --workdir-base "$dir" --cgroup "$unified" -- \
+		/bin/sh -c 'sleep 60 & while read -r l; do case $l in 0::*/rv-exec-*) echo 1 ;; esac; done </proc/self/cgroup')"
+	drop_unified
+}

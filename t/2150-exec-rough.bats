@@ -173,8 +173,8 @@ print(*out)' "$1"
 
 	rv_need root
 	mkdir "$freezer" 2>/dev/null || skip "needs the freezer of cgroup v1"
-	printf '{"frozen":{"command":"/bin/sh","args":["-c","sleep 72 & echo $! >%s/cgroup.procs; echo FROZEN >%s/freezer.state; echo 1"]},"true":{"command":"/bin/true"}}' \
-		"$freezer" "$freezer" >m
+	printf '{"frozen":{"command":"/bin/sh","args":["-c","sleep 72 & echo $! >%s/cgroup.procs; echo FROZEN >%s/freezer.state; /bin/mount -t tmpfs none /proc; echo 1"]},"true":{"command":"/bin/true"}}' \
+		"$freezer" "$freezer" >m # and it hides who is there
 	{
 		request frozen 1
 		for n in 2 3 4 5 6 7 8; do request true $n; done

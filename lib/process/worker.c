@@ -200,7 +200,10 @@ static int end_all(struct worker *worker, bool none_left)
 		while (read(worker->children, &info, sizeof info) > 0)
 			;
 	}
-	return worker->contained ? (worker->own_proc ? rv_descend_count_all() : -1) : rv_descend_signal(0, NULL, 0);
+	if (!worker->contained)
+		return rv_descend_signal(0, NULL, 0);
+	rv_mounts_leave(&worker->mounts); /* a tool may have mounted something else on /proc */
+	return worker->own_proc && rv_mounts_ready(&worker->mounts) == 0 ? rv_descend_count_all() : -1;
 }
 
 /* ---- the run ---- */
