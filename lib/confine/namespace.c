@@ -22,6 +22,7 @@
 /* Something that was made; `path` is relative to the root. */
 struct rv_ns_entry {
 	char *path; /* owned */
+	size_t parent; /* the entry that it lies in; the slot's says nothing */
 	bool directory;
 	dev_t device;
 	ino_t inode;
@@ -145,15 +146,18 @@ static struct rv_ns_entry *find(struct rv_namespace *ns, const char *path, size_
 	return &ns->entries[i];
 }
 
+/* The entry that was added last is in its parent. */
 static void count_in_parent(struct rv_namespace *ns, const char *path)
 {
 	struct rv_ns_entry *parent = find(ns, path, (size_t)(strrchr(path, '/') - path));
 
-	if (parent != NULL)
-		parent->children++;
+	if (parent == NULL)
+		return;
+	parent->children++;
+	ns->entries[ns->count - 1].parent = ns->parent;
 }
 
-static int note(struct rv_ns_entry *entry, int fd, uid_t uid, gid_t gid, struct rv_error *err)
+static int note(const struct rv_namespace *ns, struct rv_ns_entry *entry, int fd, uid_t uid, gid_t gid, struct rv_error *err)
 {
 	struct stat st;
 
@@ -164,7 +168,7 @@ static int note(struct rv_ns_entry *entry, int fd, uid_t uid, gid_t gid, struct 
 	entry->uid = uid;
 	entry->directory = S_ISDIR(st.st_mode);
 	/* Last: an owner who is not the caller may have taken the right to do more. */
-	if (uid != geteuid() && fchown(fd, uid, gid) != 0)
+	if (uid != ns->self && fchown(fd, uid, gid) != 0)
 		return rv_error_set(err, RV_E_IO, errno, "chown %s", entry->path);
 	return 0;
 }
@@ -185,15 +189,15 @@ static int make_directory(struct rv_namespace *ns, const char *path, uid_t uid, 
 	fd = open_below(ns->root, path, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return rv_error_set(err, RV_E_IO, errno, "%s", path);
-	return note(&ns->entries[ns->count - 1], fd, uid, gid, err);
+	return note(ns, &ns->entries[ns->count - 1], fd, uid, gid, err);
 }
 
-static int write_file(struct rv_ns_entry *entry, int fd, const char *bytes, size_t size, uid_t uid, gid_t gid,
-		      struct rv_error *err)
+static int write_file(const struct rv_namespace *ns, struct rv_ns_entry *entry, int fd, const char *bytes, size_t size,
+		      uid_t uid, gid_t gid, struct rv_error *err)
 {
 	if (rv_io_write_all(fd, bytes, size, err) != 0)
 		return rv_error_wrap(err, "%s", entry->path);
-	return note(entry, fd, uid, gid, err);
+	return note(ns, entry, fd, uid, gid, err);
 }
 
 static int make_file(struct rv_namespace *ns, const char *path, const char *bytes, size_t size, const char *sha256, uid_t uid,
@@ -205,7 +209,7 @@ static int make_file(struct rv_namespace *ns, const char *path, const char *byte
 	if (fd < 0)
 		return rv_error_set(err, RV_E_IO, errno, "%s", path);
 	entry = add(ns, path, err);
-	if (entry != NULL && write_file(entry, fd, bytes, size, uid, gid, err) != 0) {
+	if (entry != NULL && write_file(ns, entry, fd, bytes, size, uid, gid, err) != 0) {
 		free(entry->path); /* half a file is not recorded, and not left */
 		ns->count--;
 		entry = NULL;
@@ -222,12 +226,12 @@ static int make_file(struct rv_namespace *ns, const char *path, const char *byte
 
 int rv_namespace_claim(struct rv_namespace *ns, int root, const char *root_path, int slots, struct rv_error *err)
 {
-	*ns = (struct rv_namespace){ .root = root };
+	*ns = (struct rv_namespace){ .root = root, .self = geteuid() };
 	for (int i = 0; i < slots; i++) {
 		char name[32];
 
 		(void)snprintf(name, sizeof name, "slot-%d", i);
-		int made = make_directory(ns, name, geteuid(), getegid(), err);
+		int made = make_directory(ns, name, ns->self, getegid(), err);
 
 		if (ns->count > 0) { /* it is there, whatever came after */
 			(void)snprintf(ns->path, sizeof ns->path, "%s/%s", root_path, name);
@@ -313,24 +317,51 @@ static int differs(const struct rv_ns_entry *entry, const char *how, struct rv_e
 	return rv_error_set(err, RV_E_CORRUPT, 0, "%s %s", entry->path, how);
 }
 
-static int verify_content(const struct rv_ns_entry *entry, int fd, struct rv_sha256 *sha, struct rv_error *err)
-{
-	rv_auto_free char *bytes = malloc(entry->size + 1);
-	char hex[RV_SHA256_HEX];
+/* One verification: what each entry is compared with is used again for the next. */
+struct inspection {
+	const struct rv_namespace *ns;
+	struct rv_sha256 *sha;
+	struct rv_buffer bytes;
+	size_t parent; /* the directory that is open */
+	int directory; /* -1: none yet */
+};
 
+static int verify_content(struct inspection *look, const struct rv_ns_entry *entry, int fd, struct rv_error *err)
+{
+	char hex[RV_SHA256_HEX];
+	char *bytes;
+
+	rv_buffer_clear(&look->bytes);
+	bytes = rv_buffer_reserve(&look->bytes, entry->size + 1);
 	if (bytes == NULL)
 		return rv_error_nomem(err);
 	if (rv_io_pread_all(fd, bytes, entry->size, 0, err) != 0)
 		return differs(entry, "cannot be read whole", err);
-	if (rv_sha256_hex(sha, bytes, entry->size, hex, err) != 0)
+	if (rv_sha256_hex(look->sha, bytes, entry->size, hex, err) != 0)
 		return -1;
 	return strcmp(hex, entry->sha256) == 0 ? 0 : differs(entry, "has other content", err);
 }
 
-static int verify_entry(const struct rv_namespace *ns, const struct rv_ns_entry *entry, struct rv_sha256 *sha,
-			struct rv_error *err)
+/* By its name in its directory, which was itself opened by its path from the root: no link on the way. */
+static int open_entry(struct inspection *look, const struct rv_ns_entry *entry)
 {
-	rv_auto_fd int fd = open_below(ns->root, entry->path, O_RDONLY);
+	if (entry->directory)
+		return open_below(look->ns->root, entry->path, O_RDONLY);
+	if (look->directory < 0 || look->parent != entry->parent) {
+		if (look->directory >= 0)
+			(void)close(look->directory);
+		look->parent = entry->parent;
+		look->directory = open_below(look->ns->root, look->ns->entries[entry->parent].path, O_RDONLY | O_DIRECTORY);
+		if (look->directory < 0)
+			return -1;
+	}
+	return openat(look->directory, strrchr(entry->path, '/') + 1,
+		      O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+}
+
+static int verify_entry(struct inspection *look, const struct rv_ns_entry *entry, struct rv_error *err)
+{
+	rv_auto_fd int fd = open_entry(look, entry);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) != 0)
@@ -354,17 +385,20 @@ static int verify_entry(const struct rv_namespace *ns, const struct rv_ns_entry 
 		return differs(entry, "has another link", err);
 	if ((size_t)st.st_size != entry->size)
 		return differs(entry, "has another size", err);
-	return verify_content(entry, fd, sha, err);
+	return verify_content(look, entry, fd, err);
 }
 
 int rv_namespace_verify(const struct rv_namespace *ns, struct rv_error *err)
 {
-	struct rv_sha256 *sha = rv_sha256_new(err);
-	int result = sha != NULL ? 0 : -1;
+	struct inspection look = { .ns = ns, .sha = rv_sha256_new(err), .bytes = RV_BUFFER_INIT, .directory = -1 };
+	int result = look.sha != NULL ? 0 : -1;
 
 	for (size_t i = 0; result == 0 && i < ns->count; i++)
-		result = verify_entry(ns, &ns->entries[i], sha, err);
-	rv_sha256_free(sha);
+		result = verify_entry(&look, &ns->entries[i], err);
+	rv_sha256_free(look.sha);
+	rv_buffer_release(&look.bytes);
+	if (look.directory >= 0)
+		(void)close(look.directory);
 	return result;
 }
 

@@ -23,6 +23,7 @@ struct rv_ns_entry;
 
 struct rv_namespace {
 	int root;              /* borrowed */
+	uid_t self;            /* the caller */
 	char path[PATH_MAX];   /* of the slot; "" before it is claimed */
 	const char *name;      /* its name in the root: the end of path */
 	struct rv_ns_entry *entries; /* the slot first, parents before children */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/memory.h"
 #include "lib/confine/hostprobe.h"
 
 struct rv_known_host {
@@ -14,6 +15,8 @@ struct rv_known_host {
 	const struct rv_policy *policy;
 	struct rv_error err; /* RV_E_NONE: it can */
 	struct rv_filter_program filter;
+	struct rv_profile profile;
+	struct rv_error undescribed; /* RV_E_NONE: profile is there */
 	pid_t rehearsal; /* not yet waited for; -1 */
 };
 
@@ -34,6 +37,7 @@ int rv_confine_start(struct rv_confine *confine, const struct rv_confine_options
 {
 	*confine = (struct rv_confine){ .options = *options };
 	(void)pthread_mutex_init(&confine->lock, NULL);
+	rv_memory_keep();
 	return options->receipt != NULL ? rv_proven_read(&confine->proven, options->receipt, err) : 0;
 }
 
@@ -61,6 +65,7 @@ void rv_confine_release(struct rv_confine *confine)
 
 		if (confine->hosts->rehearsal > 0)
 			(void)waitpid(confine->hosts->rehearsal, NULL, 0);
+		rv_profile_release(&confine->hosts->profile);
 		free(confine->hosts);
 		confine->hosts = next;
 	}
@@ -86,7 +91,7 @@ int rv_confine_check_profile(const struct rv_confine *confine, const char *name,
 
 /* ---- the host ---- */
 
-/* Once for each policy: what it compiles to, and whether it can be had here. */
+/* Once for each policy: what it compiles to, whether it can be had here, and its profile. */
 static struct rv_known_host *learn(const struct rv_policy *policy, struct rv_known_host *next)
 {
 	struct rv_known_host *known = calloc(1, sizeof *known);
@@ -100,11 +105,13 @@ static struct rv_known_host *learn(const struct rv_policy *policy, struct rv_kno
 		(void)rv_error_set(&known->err, RV_E_HOST, errno, "the filter of %s", policy->name);
 	else
 		(void)rv_hostprobe_rehearse(policy, &known->filter, &known->rehearsal, &known->err);
+	if (known->err.code == RV_E_NONE)
+		(void)rv_profile_describe(&known->profile, policy, &known->undescribed);
 	return known;
 }
 
-int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *policy, const struct rv_filter_program **filter,
-			  struct rv_error *err)
+/* Its entry does not change any more. */
+static const struct rv_known_host *know(struct rv_confine *confine, const struct rv_policy *policy)
 {
 	struct rv_known_host *known;
 
@@ -116,13 +123,32 @@ int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *po
 		if (known != NULL)
 			confine->hosts = known;
 	}
-	*filter = known != NULL ? &known->filter : NULL;
-	if (known == NULL)
-		(void)rv_error_nomem(err);
-	else if (known->err.code != RV_E_NONE)
-		*err = known->err;
 	(void)pthread_mutex_unlock(&confine->lock);
+	return known;
+}
+
+int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *policy, const struct rv_filter_program **filter,
+			  struct rv_error *err)
+{
+	const struct rv_known_host *known = know(confine, policy);
+
+	if (known == NULL)
+		return rv_error_nomem(err);
+	*filter = &known->filter;
+	*err = known->err;
 	return err->code == RV_E_NONE ? 0 : -1;
+}
+
+const struct rv_profile *rv_confine_describe(struct rv_confine *confine, const struct rv_policy *policy, struct rv_error *err)
+{
+	const struct rv_known_host *known = know(confine, policy);
+
+	if (known == NULL) {
+		(void)rv_error_nomem(err);
+		return NULL;
+	}
+	*err = known->undescribed;
+	return err->code == RV_E_NONE ? &known->profile : NULL;
 }
 
 /* ---- the root ---- */

@@ -64,6 +64,8 @@ int rv_confine_check_profile(const struct rv_confine *confine, const char *name,
  * the service. */
 int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *policy, const struct rv_filter_program **filter,
 			  struct rv_error *err);
+/* The policy's profile, behind a check that it can be enforced; lives as long as the service.  NULL with err. */
+const struct rv_profile *rv_confine_describe(struct rv_confine *confine, const struct rv_policy *policy, struct rv_error *err);
 /* The root to use; RV_E_CONFIG. */
 int rv_confine_find_root(struct rv_confine *confine, const char **root, struct rv_error *err);
 /* By identity: the digest of a runtime that was hashed before and looks the same; else it is hashed, and kept.  `runtime` is

@@ -12,12 +12,14 @@
 #include "lib/json/write.h"
 
 #define PROTOCOL "sf-confined-snapshot/1\n"
+#define COPIED ((size_t)64 << 10)
 
 void rv_snapshot_release(struct rv_snapshot *snapshot)
 {
 	for (size_t i = 0; i < snapshot->count; i++)
-		free(snapshot->files[i].content);
+		free(snapshot->files[i].own);
 	free(snapshot->files);
+	rv_arena_release(&snapshot->arena);
 	*snapshot = (struct rv_snapshot)RV_SNAPSHOT_INIT;
 }
 
@@ -79,6 +81,35 @@ int rv_snapshot_check_room(const struct rv_snapshot *snapshot, size_t size, stru
 	return 0;
 }
 
+/* With a NUL behind it. */
+static const char *copy(struct rv_snapshot *snapshot, struct rv_span bytes)
+{
+	char *own = rv_arena_alloc(&snapshot->arena, bytes.len + 1);
+
+	if (own == NULL)
+		return NULL;
+	memcpy(own, bytes.data, bytes.len);
+	own[bytes.len] = '\0';
+	return own;
+}
+
+/* Few bytes are copied, many change hands. */
+static int take_content(struct rv_snapshot *snapshot, struct rv_snapshot_file *file, struct rv_buffer *content,
+			struct rv_error *err)
+{
+	size_t size = content->len;
+
+	if (size > COPIED)
+		file->content = file->own = rv_buffer_steal(content, NULL);
+	else if (size > 0)
+		file->content = copy(snapshot, (struct rv_span){ content->data, size });
+	if (size > 0 && file->content == NULL)
+		return rv_error_nomem(err);
+	file->size = size;
+	rv_buffer_clear(content);
+	return 0;
+}
+
 int rv_snapshot_add(struct rv_snapshot *snapshot, struct rv_span path, struct rv_buffer *content, struct rv_error *err)
 {
 	struct rv_snapshot_file *file;
@@ -97,13 +128,11 @@ int rv_snapshot_add(struct rv_snapshot *snapshot, struct rv_span path, struct rv
 	}
 	file = &snapshot->files[snapshot->count];
 	memset(file, 0, sizeof *file);
-	memcpy(file->path, path.data, path.len);
-	if (content->len > 0) {
-		file->content = rv_buffer_steal(content, &file->size);
-		if (file->content == NULL)
-			return rv_error_nomem(err);
-	}
-	rv_buffer_release(content);
+	file->path = copy(snapshot, path);
+	if (file->path == NULL)
+		return rv_error_nomem(err);
+	if (take_content(snapshot, file, content, err) != 0)
+		return -1;
 	snapshot->bytes += file->size;
 	snapshot->count++;
 	return 0;

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "lib/base/arena.h"
 #include "lib/base/buffer.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -24,8 +25,9 @@
 #define RV_DIGEST_TEXT 72 /* "sha256:", 64 digits, a NUL */
 
 struct rv_snapshot_file {
-	char path[RV_SNAPSHOT_PATH_MAX + 1];
-	char *content; /* owned; NULL where size is 0 */
+	const char *path;    /* the snapshot's */
+	const char *content; /* the snapshot's; NULL where size is 0 */
+	char *own;           /* the same where it is large: owned */
 	size_t size;
 	char sha256[RV_SHA256_HEX];
 };
@@ -34,16 +36,17 @@ struct rv_snapshot {
 	struct rv_snapshot_file *files; /* in the order of paths once sealed */
 	size_t count, room;
 	size_t bytes;
+	struct rv_arena arena;       /* paths, and small files' bytes: a page for each would cost more than what is in it */
 	char digest[RV_DIGEST_TEXT]; /* "" until sealed */
 };
 
-#define RV_SNAPSHOT_INIT { .files = NULL, .count = 0, .room = 0, .bytes = 0, .digest = "" }
+#define RV_SNAPSHOT_INIT { .files = NULL, .count = 0, .room = 0, .bytes = 0, .arena = RV_ARENA_INIT, .digest = "" }
 
 void rv_snapshot_release(struct rv_snapshot *snapshot);
 
 /* All refusals are RV_E_REQUEST and name the path, escaped. */
 
-/* Take a file: the buffer's bytes change hands. */
+/* Take a file.  The buffer is empty then, and may be used again. */
 int rv_snapshot_add(struct rv_snapshot *snapshot, struct rv_span path, struct rv_buffer *content, struct rv_error *err);
 /* No more files: order, duplicates, clashes, digests. */
 int rv_snapshot_seal(struct rv_snapshot *snapshot, struct rv_error *err);

@@ -10,6 +10,7 @@
 #ifndef RV_JSON_TREE_H
 #define RV_JSON_TREE_H
 
+#include "lib/base/arena.h"
 #include "lib/json/json.h"
 
 #define RV_NODE_TYPE    0x0FU
@@ -47,20 +48,6 @@ static inline struct rv_span rv_node_name(const struct rv_json_node *member)
 	return ((const struct rv_json_member *)(const void *)((const char *)member -
 							       offsetof(struct rv_json_member, node)))->name;
 }
-
-/* Memory that is given back all at once. */
-struct rv_arena_chunk;
-
-struct rv_arena {
-	struct rv_arena_chunk *chunks; /* newest first */
-	char *at;
-	char *end;
-	size_t total; /* bytes of all chunks */
-};
-
-void *rv_arena_alloc(struct rv_arena *arena, size_t size); /* 16-byte aligned; NULL: no memory */
-void rv_arena_reset(struct rv_arena *arena);                /* keeps what an ordinary next line needs */
-void rv_arena_release(struct rv_arena *arena);
 
 /* What the prepass found. */
 struct rv_guard {

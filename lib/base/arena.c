@@ -1,11 +1,13 @@
-#include "lib/json/tree.h"
+#include "lib/base/arena.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #define ALIGN ((size_t)16)
 #define FIRST_CHUNK ((size_t)32 << 10)
 #define LARGEST_STEP ((size_t)16 << 20)
-#define KEPT ((size_t)8 << 20) /* more than this goes back to the system before the next document */
+#define KEPT ((size_t)8 << 20) /* more than this goes back to the system before the next use */
 
 struct rv_arena_chunk {
 	struct rv_arena_chunk *older;
