@@ -50,6 +50,11 @@ once() {
 	printf '%s --root %s --program %s --entry %s --runtime %s --unpinned' "$PWD/rv-confine" "$1" "$2" "$3" "$4"
 }
 
+# stream VERIFY
+stream() {
+	printf '%s --stream --root %s --verify %s' "$PWD/rv-confine" "$memory/root" "$1"
+}
+
 # sandboxed RUNTIME-BINDS COMMAND: bwrap as it is comparable: all namespaces, runtime and snapshots read-only.
 sandboxed() {
 	printf '%s --unshare-all --die-with-parent --new-session --clearenv %s --ro-bind one /program --ro-bind input /input --dir /home --dir /tmp --remount-ro / --chdir /input %s' "$bwrap" "$1" "$2"
@@ -70,25 +75,29 @@ snapshot() {
 	./rv-confine --snapshot "$1" | sed 's/^{"digest":"\([^"]*\)".*/\1/'
 }
 
-# rounds MOST WHAT LINE 'PEER' VERIFY
+# rounds MOST WHAT LINE 'PEER' 'STREAM'
 rounds() {
 	local figures
 
-	read -ra figures < <("$bin/t/bench/rounds" -l "$3" "$((count / 10 + 5))" 10 "$4" "$PWD/rv-confine --stream --root $memory/root --verify $5")
+	read -ra figures < <("$bin/t/bench/rounds" -l "$3" "$((count / 10 + 5))" 10 "$4" "$5")
 	printf '%-52s %s ms, %s ms, ratio %s, of processor time %s\n' "$2" "${figures[@]}"
 	[ "$1" = - ] || bound "${figures[2]}" "$1"
 }
 
 static=$PWD/true-static
+floor=$bin/t/bench/floor-confine
 request "$static" entry >static.line
 request "$node" main.mjs >node.line
 peer=$(sandboxed "--ro-bind $static $static" "$static")
 pair 0.9 "a static program, bwrap --unshare-all" "$(once "$memory/root" one entry "$static")" "$peer"
 pair - "the same with the slots on disk" "$(once "$PWD/disk" one entry "$static")" "$peer"
-rounds 0.45 "a run of --stream --verify identity, bwrap" static.line "$peer" identity
-rounds - "a run of --stream --verify digest, bwrap" static.line "$peer" digest
+rounds 0.45 "a run of --stream --verify identity, bwrap" static.line "$peer" "$(stream identity)"
+rounds - "a run of --stream --verify digest, bwrap" static.line "$peer" "$(stream digest)"
+# What no run behind this boundary can go below: namespaces, mounts, rules, filter, exec, and nothing else.
+pair - "the floor of a static program, bwrap" "$floor $static $PWD/one" "$peer"
+rounds - "the floor of a stream, bwrap" static.line "$peer" "$floor -l $static $PWD/one"
 pair 2 "400 files, one file" "$(once "$memory/root" many file0 "$static")" "$(once "$memory/root" one entry "$static")"
 count=$((count / 4 + 1))
 pair - "node, bare node" "$(once "$memory/root" one main.mjs "$node")" "$node one/main.mjs"
-rounds - "node by --stream --verify identity, bare node" node.line "$node one/main.mjs" identity
+rounds - "node by --stream --verify identity, bare node" node.line "$node one/main.mjs" "$(stream identity)"
 exit "$missed"
