@@ -23,6 +23,7 @@ struct options {
 	const char *root;
 	int64_t max_retained;
 	const char *receipt;
+	const char *cgroup;
 	const char *on_event;
 	int verify;
 	bool allow_home;
@@ -53,7 +54,8 @@ static const struct rv_option table[] = {
 	{ "cpu-seconds", 0, RV_OPT_INTEGER, AT(once.bounds.cpu_seconds), AT(limits_given), "N", "processor time (30)", 1, RV_CONFINE_CPU_MAX_S, NULL },
 	{ "max-descriptors", 0, RV_OPT_INTEGER, AT(once.bounds.max_descriptors), AT(limits_given), "N", "open descriptors (64)", RV_CONFINE_DESCRIPTORS_MIN, RV_CONFINE_DESCRIPTORS_MAX, NULL },
 	{ "max-data", 0, RV_OPT_SIZE, AT(max_data), AT(limits_given), "SIZE", "RLIMIT_DATA, which is no cap on hostile memory (1GiB)", 0, 0, NULL },
-	{ "max-memory", 0, RV_OPT_SIZE, AT(max_memory), AT(limits_given), "SIZE", "stop a program that has more resident", 0, 0, NULL },
+	{ "max-memory", 0, RV_OPT_SIZE, AT(max_memory), AT(limits_given), "SIZE", "stop a program that takes more, by a cgroup or a watch", 0, 0, NULL },
+	{ "cgroup", 0, RV_OPT_STRING, AT(cgroup), RV_UNSEEN, "DIR", "a delegated cgroup v2 directory for that (root: cgroup v1)", 0, 0, NULL },
 	{ "root", 0, RV_OPT_STRING, AT(root), RV_UNSEEN, "DIR", "where the slots are: canonical, the caller's, 0700\n(a private one under $TMPDIR)", 0, 0, NULL },
 	{ "max-retained", 0, RV_OPT_INTEGER, AT(max_retained), RV_UNSEEN, "N", "slots under the root (8)", 1, RV_CONFINE_MAX_RETAINED, NULL },
 	{ "receipt", 0, RV_OPT_STRING, AT(receipt), RV_UNSEEN, "FILE", "run only runtimes and profiles that this receipt of\nrv-conform names", 0, 0, NULL },
@@ -157,14 +159,14 @@ static int describe(const struct options *o)
 	return status;
 }
 
-static int probe(void)
+static int probe(const struct options *o)
 {
 	struct rv_buffer out = RV_BUFFER_INIT;
 	struct rv_error err = RV_ERROR_INIT;
 	bool good = false;
 	int status;
 
-	if (rv_hostprobe_add_json(&out, &good, &err) == 0) {
+	if (rv_hostprobe_add_json(&out, o->cgroup, &good, &err) == 0) {
 		(void)rv_cli_write(out.data, out.len);
 		status = good ? RV_EXIT_DONE : RV_EXIT_SYSTEM;
 	} else {
@@ -223,7 +225,8 @@ static int run(const struct options *o)
 {
 	struct rv_confine_options options = {
 		.root = o->root, .max_retained = (int)o->max_retained, .by_identity = o->verify == 1,
-		.allow_home_trees = o->allow_home, .receipt = o->receipt, .say = say, .find = rv_policy_find,
+		.allow_home_trees = o->allow_home, .receipt = o->receipt,
+		.cgroup = o->cgroup, .say = say, .find = rv_policy_find,
 	};
 	struct rv_confine confine;
 	struct rv_error err = RV_ERROR_INIT;
@@ -264,6 +267,8 @@ static int check_forms(const struct options *o, int operands)
 		return rv_cli_usage("--jobs, --unordered and --verify identity need --stream");
 	if (o->trees.count > 0 && forms == 1 && o->describe_runtime == NULL)
 		return rv_cli_usage("--runtime-tree does not go with this form");
+	if (o->cgroup != NULL && forms == 1 && !o->stream && !o->probe)
+		return rv_cli_usage("--cgroup does not go with this form");
 	if (o->jobs > o->max_retained)
 		return rv_cli_usage("--jobs is above --max-retained: a run without a slot is refused");
 	return RV_EXIT_DONE;
@@ -288,7 +293,7 @@ static int start(struct options *o, int operands, char *const *operand)
 	if (o->describe_runtime != NULL || o->describe_profile || o->snapshot != NULL)
 		return describe(o);
 	if (o->probe)
-		return probe();
+		return probe(o);
 	if (o->root != NULL && rv_root_check_name(o->root, &err) != 0)
 		return rv_cli_usage("--root: %s", err.message);
 	status = o->stream ? RV_EXIT_DONE : check_once(o);

@@ -111,15 +111,74 @@ setup() {
 	holds 'r["status"] == "observed" and p["stopped"] == "timeout" and p["killSent"]'
 }
 
-@test "more memory than may be is stopped; less is not" {
+# hog: ./rt takes 100 MiB and spins; given "mprotect" it makes each piece read-only, which no rlimit counts then.
+hog() {
 	rv_need gcc
-	printf '%s\n' '#include <stdlib.h>' '#include <string.h>' '#include <unistd.h>' \
-		'int main(void){char*p=malloc(100<<20);memset(p,1,100<<20);write(1,p,1);for(;;);}' | gcc -x c -O0 -static -o rt -
+	gcc -x c -O0 -static -o rt - <<'EOT'
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+	for (int i = 0; i < 100; i++) {
+		char *piece = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (piece == MAP_FAILED) return 9;
+		memset(piece, 1, 1 << 20);
+		if (argc > 2) mprotect(piece, 1 << 20, PROT_READ);
+	}
+	write(1, argv[1], 1);
+	for (;;);
+}
+EOT
+}
+
+# bounded MEMORY OPTION...: one run of it.
+bounded() {
 	status=0
-	confine --runtime "$PWD/rt" --entry main.sh --max-memory 32MiB --timeout 20s >result 2>stderr || status=$?
-	holds "$GOOD" 'p["stopped"] == "memory-limit"' 'r["identities"]["bounds"]["maxMemoryBytes"] == 32 << 20'
-	confine --runtime "$PWD/rt" --entry main.sh --max-memory 512MiB --timeout 1s >result 2>stderr
-	holds "$GOOD" 'p["stopped"] == "timeout"'
+	confine --runtime "$PWD/rt" --entry main.sh --max-memory "$@" >result 2>stderr || status=$?
+}
+
+# groups: where this user has cgroups of version 1 for memory, their directory.
+groups() {
+	local place=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
+
+	[ -d "$place" ] || place=/sys/fs/cgroup/memory
+	[ "$(id -u)" -eq 0 ] && [ -w "$place/cgroup.procs" ] && echo "$place"
+}
+
+@test "more memory than may be is stopped, also what no rlimit counts; less is not; a cgroup does it where one can be had" {
+	hog
+	place=$(groups) && by=cgroup || by=watch
+	for trick in '' mprotect; do
+		bounded 32MiB --max-data 64MiB --timeout 20s -- $trick
+		[ -n "$trick" ] || [ $by = watch ] || holds 'p["exit"] == {"code": None, "signal": "SIGKILL"} and not p["killSent"]'
+		holds "$GOOD" "p['memoryBy'] == '$by'" 'p["stopped"] == "memory-limit"' 'r["identities"]["bounds"]["maxMemoryBytes"] == 32 << 20'
+	done
+	bounded 512MiB --timeout 1s
+	holds "$GOOD" 'p["stopped"] == "timeout"' "p['memoryBy'] == '$by'"
+	[ $by = watch ] || rv_until sh -c "! ls -d '$place'/rv-exec-*" || rv_die "left: $(ls -d "$place"/rv-exec-*)"
+	# Another bound for each line of a stream.
+	pins_for "$PWD/rt" linux/1
+	for bounds in 33554432,20000 536870912,1000; do
+		request ".runtime.path = \"$PWD/rt\" | .maxMemoryBytes = ${bounds%,*} | .timeoutMs = ${bounds#*,}"
+	done >lines
+	rv-confine --stream --root "$PWD/root" --jobs 2 <lines >result
+	holds '[q["process"]["stopped"] for q in results] == ["memory-limit", "timeout"]'
+}
+
+@test "no cgroup where one is asked for by name runs nothing; without cgroups it is a watch, and the result says so" {
+	hog
+	bounded 32MiB --cgroup "$PWD/nowhere"
+	rv_equal 5 "$status"
+	grep -q -e '--cgroup' stderr
+	bounded 32MiB --cgroup "$PWD"
+	rv_equal 5 "$status"
+	root_is_empty
+	rv-confine --probe | jq -es 'map(select(.name == "memory-limit"))[0].ok' >/dev/null
+	[ -n "$(groups)" ] || skip "there are none here, and the test before this one was of the watch"
+	status=0
+	unshare --mount sh -c 'umount -l /sys/fs/cgroup/memory && exec "$@"' - rv-confine --root "$PWD/root" --program prog --input in --unpinned \
+		--runtime "$PWD/rt" --entry main.sh --max-memory 32MiB >result 2>stderr
+	holds "$GOOD" 'p["memoryBy"] == "watch" and p["stopped"] == "memory-limit" and p["killSent"]'
 }
 
 @test "a snapshot swapped strictly between the last check and the launch: what ran is not credited, and is kept" {

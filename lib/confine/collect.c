@@ -103,14 +103,37 @@ static void close_childs_ends(struct collect *run)
 		close_one(&all[i]->child);
 }
 
+/* The parent's part of the start, while the child waits: its ids, and its group, so that what it takes is counted from the
+ * first page on. */
+static int set_up(pid_t child, void *data, struct rv_error *err)
+{
+	const struct collect *run = data;
+	const struct rv_cgroup *group = run->plan->group;
+	char pid[16];
+
+	(void)snprintf(pid, sizeof pid, "%d", (int)child);
+	for (int i = 0; group != NULL && i < RV_CGROUP_TREES; i++) {
+		if (group->entries[i] >= 0 && rv_io_write_all(group->entries[i], pid, strlen(pid), err) != 0)
+			return rv_error_wrap(err, "cgroup %s", group->name);
+	}
+	return rv_boundary_map(child, &run->plan->boundary, err);
+}
+
+static int child_main(void *data)
+{
+	struct collect *run = data;
+
+	return rv_boundary_main(&run->plan->boundary);
+}
+
 static int start(struct collect *run, struct rv_error *err)
 {
 	struct rv_boundary *boundary = &run->plan->boundary;
 	struct rv_spawn_plan spawn = {
 		.namespaces = boundary->instance.policy->namespaces,
-		.parent_setup = rv_boundary_map,
-		.child = rv_boundary_main,
-		.data = boundary,
+		.parent_setup = set_up,
+		.child = child_main,
+		.data = run,
 	};
 	int result;
 
@@ -272,6 +295,12 @@ static bool is_settled(const struct collect *run, int64_t now)
 	return run->stopped_ms != 0 && now >= run->stopped_ms + RV_CONFINE_KILL_CONFIRM_MS;
 }
 
+/* A group's bound is the kernel's to keep. */
+static bool is_watched(const struct collect *run)
+{
+	return run->bounds->max_memory > 0 && run->plan->group == NULL;
+}
+
 static int64_t next_instant(const struct collect *run, int64_t now)
 {
 	int64_t next = run->started_ms + run->bounds->timeout_ms;
@@ -280,7 +309,7 @@ static int64_t next_instant(const struct collect *run, int64_t now)
 		return run->ended_ms + RV_CONFINE_CLOSE_GRACE_MS;
 	if (run->stopped_ms != 0)
 		return run->stopped_ms + RV_CONFINE_KILL_CONFIRM_MS;
-	if (run->bounds->max_memory > 0 && now + RV_CONFINE_MEMORY_WATCH_MS < next)
+	if (is_watched(run) && now + RV_CONFINE_MEMORY_WATCH_MS < next)
 		next = now + RV_CONFINE_MEMORY_WATCH_MS;
 	return next;
 }
@@ -293,7 +322,7 @@ static void watch(struct collect *run, int64_t now)
 		stop(run, RV_STOP_CANCELLED);
 	else if (now >= run->started_ms + run->bounds->timeout_ms)
 		stop(run, RV_STOP_TIMEOUT);
-	else if (run->bounds->max_memory > 0 && run->facts->reported &&
+	else if (is_watched(run) && run->facts->reported &&
 		 rv_memory_look(&run->memory, run->child.pid, run->status.host >= 0) > run->bounds->max_memory)
 		stop(run, RV_STOP_MEMORY);
 }
@@ -322,6 +351,20 @@ static void turn(struct collect *run)
 	watch(run, rv_clock_mono_ms());
 }
 
+/* Whom the kernel ended for want of memory it did not stop in our name, and the reason is the same. */
+static void take_memory(struct collect *run)
+{
+	struct rv_facts *facts = run->facts;
+	struct rv_cgroup_facts group;
+
+	facts->memory_by_group = run->plan->group != NULL;
+	if (!facts->memory_by_group)
+		return;
+	rv_cgroup_measure(run->plan->group, &group);
+	if (group.memory && facts->stopped == RV_STOP_NONE)
+		facts->stopped = RV_STOP_MEMORY;
+}
+
 static void finish(struct collect *run)
 {
 	struct rv_facts *facts = run->facts;
@@ -329,7 +372,8 @@ static void finish(struct collect *run)
 	facts->pipes_closed = all_closed(run);
 	facts->admission = rv_control_admission(&run->control);
 	facts->exec_errno = run->control.exec_errno;
-	facts->unwatched = run->bounds->max_memory > 0 && run->memory.blind;
+	facts->unwatched = is_watched(run) && run->memory.blind;
+	take_memory(run);
 	facts->duration_ms = rv_clock_mono_ms() - run->started_ms;
 	close_one(&run->child.pidfd); /* also of one that is not gone: it is not touched again */
 }

@@ -41,8 +41,9 @@ struct rv_facts {
 	int exit_signal;      /* 0: none */
 	bool lost_contact;    /* init is gone and did not say how the program ended */
 	bool pipes_closed;
-	enum rv_stop stopped; /* the first reason, and none after the exit */
+	enum rv_stop stopped; /* the first reason, and none after the exit but what the kernel ended it for */
 	bool kill_sent;
+	bool memory_by_group; /* the bound of memory was a cgroup's, and not a watch from outside */
 	bool unwatched;       /* the memory could not be looked at */
 	struct rv_buffer out, err;
 	uint64_t output_bytes; /* received, kept or not */

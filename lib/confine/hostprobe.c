@@ -11,6 +11,7 @@
 #include "lib/confine/collect.h"
 #include "lib/confine/host.h"
 #include "lib/json/write.h"
+#include "lib/process/cgroup.h"
 #include "lib/process/spawn.h"
 
 #define TIMEOUT_MS 10000
@@ -21,6 +22,7 @@ static const char user_remedy[] =
 static const char mount_remedy[] =
 	"allow mounts in a user namespace: an AppArmor profile with userns (Ubuntu), or a container with its own";
 static const char landlock_remedy[] = "a kernel with CONFIG_SECURITY_LANDLOCK, and landlock in its lsm= list";
+static const char cgroup_remedy[] = "a delegated cgroup v2 directory that holds no process itself";
 static const char calls_remedy[] = "a kernel with CONFIG_SECCOMP_FILTER";
 
 static const char *remedy_for(int step)
@@ -248,13 +250,29 @@ static void probe_landlock(struct rv_buffer *out)
 	add_line(out, "landlock", abi > 0, why, landlock_remedy);
 }
 
-int rv_hostprobe_add_json(struct rv_buffer *out, bool *good, struct rv_error *err)
+/* A watch can always be had, where no group was asked for by name. */
+static void probe_memory(struct rv_buffer *out, const char *cgroup)
+{
+	struct rv_cgroups groups;
+	struct rv_error err = RV_ERROR_INIT;
+	bool had = rv_cgroups_open(&groups, cgroup, (uint64_t)RV_CONFINE_MEMORY_MAX, UINT64_MAX, &err) == 0;
+
+	if (had)
+		add_line(out, "memory-limit", true, groups.unified ? "a cgroup of version 2" : "a cgroup of version 1", "");
+	else if (cgroup != NULL)
+		add_line(out, "memory-limit", false, err.message, cgroup_remedy);
+	else
+		add_line(out, "memory-limit", true, "a watch on the resident size, from outside", "");
+	rv_cgroups_release(&groups);
+}
+
+int rv_hostprobe_add_json(struct rv_buffer *out, const char *cgroup, bool *good, struct rv_error *err)
 {
 	static const struct rv_policy *const profiles[] = { &rv_policy_linux, &rv_policy_linux_proc, &rv_policy_landlock };
 
 	probe_user_namespace(out);
 	probe_landlock(out);
-	add_line(out, "memory-limit", true, "a watch on the resident size, from outside", "");
+	probe_memory(out, cgroup);
 	for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++) {
 		struct rv_error why = RV_ERROR_INIT;
 		bool ok = rv_hostprobe_policy(profiles[i], &why) == 0;

@@ -22,7 +22,7 @@ int rv_hostprobe_policy(const struct rv_policy *policy, struct rv_error *err);
 int rv_hostprobe_rehearse(const struct rv_policy *policy, const struct rv_filter_program *filter, pid_t *pid,
 			  struct rv_error *err);
 
-/* A line {"name","ok","why","remedy"} a facility and a profile.  *good: linux/1 holds. */
-int rv_hostprobe_add_json(struct rv_buffer *out, bool *good, struct rv_error *err);
+/* A line {"name","ok","why","remedy"} a facility and a profile.  `cgroup`: as for a run (service.h).  *good: linux/1 holds. */
+int rv_hostprobe_add_json(struct rv_buffer *out, const char *cgroup, bool *good, struct rv_error *err);
 
 #endif

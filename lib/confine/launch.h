@@ -14,6 +14,7 @@
 #include "lib/confine/namespace.h"
 #include "lib/confine/request.h"
 #include "lib/confine/runtime.h"
+#include "lib/process/cgroup.h"
 #include "lib/sandbox/boundary.h"
 
 #define RV_LAUNCH_ADMITTED "sf-confined/1 admitted\n"
@@ -27,6 +28,7 @@ struct rv_launch_plan {
 	char **argv;
 	char **envp;
 	struct rv_buffer instance;   /* what was applied to this run, rendered */
+	const struct rv_cgroup *group; /* borrowed: what the process goes into before anything else; NULL: none */
 	char instantiated[RV_DIGEST_TEXT];
 };
 

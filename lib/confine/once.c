@@ -106,7 +106,8 @@ int rv_confine_run_once(struct rv_confine *confine, const struct rv_confine_once
 	rv_confine_request_init(&request);
 	if (take(&request, once, err) == 0 &&
 	    rv_confine_request_check(&request, options->allow_home_trees, options->root, err) == 0 &&
-	    rv_confine_check_profile(confine, request.profile, err) == 0) {
+	    rv_confine_check_profile(confine, request.profile, err) == 0 &&
+	    (request.bounds.max_memory == 0 || rv_confine_open_groups(confine, err) == 0)) {
 		rv_confine_run(confine, &request, result);
 		done = finish(once, &request, result, out, status, err);
 		rv_confine_result_release(result);

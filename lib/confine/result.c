@@ -155,7 +155,8 @@ static void add_base64(struct rv_buffer *out, const char *name, const struct rv_
 	rv_buffer_add_byte(out, '"');
 }
 
-static void add_process(struct rv_buffer *out, const struct rv_facts *facts)
+/* `bounded`: there is a maxMemoryBytes. */
+static void add_process(struct rv_buffer *out, const struct rv_facts *facts, bool bounded)
 {
 	rv_json_add_name(out, "process");
 	rv_buffer_add_byte(out, '{');
@@ -166,6 +167,8 @@ static void add_process(struct rv_buffer *out, const struct rv_facts *facts)
 	rv_json_member_bool(out, "pipesClosed", facts->pipes_closed);
 	add_stop(out, facts->stopped);
 	rv_json_member_bool(out, "killSent", facts->kill_sent);
+	if (bounded)
+		rv_json_member_string(out, "memoryBy", facts->memory_by_group ? "cgroup" : "watch");
 	add_base64(out, "stdoutBase64", &facts->out);
 	add_base64(out, "stderrBase64", &facts->err);
 	rv_json_member_int(out, "outputBytes", (int64_t)facts->output_bytes);
@@ -271,7 +274,7 @@ static void add_observed(struct rv_buffer *out, const struct rv_confine_result *
 	rv_buffer_add(out, result->problems.data, result->problems.len);
 	rv_buffer_add_byte(out, ']');
 	add_identities(out, result, request);
-	add_process(out, &result->facts);
+	add_process(out, &result->facts, request->bounds.max_memory > 0);
 	add_namespace(out, &result->ns);
 }
 

@@ -19,6 +19,8 @@ struct run {
 	const struct rv_profile *profile; /* the service's */
 	struct rv_namespace ns;
 	struct rv_launch_plan plan;
+	struct rv_cgroups groups; /* with this run's own bound */
+	struct rv_cgroup group;
 	struct rv_events events;
 };
 
@@ -210,11 +212,13 @@ static int launch(struct run *run)
 	struct rv_collect_hooks hooks = { on_launched, on_admitted, run };
 	struct rv_error err = RV_ERROR_INIT;
 
-	if (rv_launch_prepare(&run->plan, run->policy, run->request, &run->runtime, &run->ns, &err) != 0) {
+	if (rv_confine_make_group(run->confine, run->request->bounds.max_memory, &run->groups, &run->group, &err) != 0 ||
+	    rv_launch_prepare(&run->plan, run->policy, run->request, &run->runtime, &run->ns, &err) != 0) {
 		(void)refuse(run, RV_REASON_SETUP, &err);
 		remove_namespace(run);
 		return -1;
 	}
+	run->plan.group = run->group.groups != NULL ? &run->group : NULL;
 	if (rv_namespace_verify(&run->ns, &err) != 0) {
 		quarantine(run, err.message);
 		return refuse(run, RV_REASON_SNAPSHOT, &err);
@@ -343,13 +347,17 @@ static void conclude(struct run *run)
 
 void rv_confine_run(struct rv_confine *confine, const struct rv_confine_request *request, struct rv_confine_result *result)
 {
-	struct run run = { .confine = confine, .request = request, .result = result, .root = -1 };
+	struct run run = { .confine = confine, .request = request, .result = result, .root = -1, .group = RV_CGROUP_INIT };
 
 	rv_confine_result_init(result);
 	run.policy = confine->options.find(request->profile);
 	run.events = (struct rv_events){ .command = confine->options.event_command, .say = confine->options.say };
 	if (check_pins(&run) == 0 && open_root(&run) == 0 && materialise(&run) == 0 && launch(&run) == 0)
 		conclude(&run);
+	if (result->status == RV_CONFINE_UNRESOLVED) /* what may be live is not signalled again */
+		rv_cgroup_leave(&run.group);
+	else
+		(void)rv_cgroup_remove(&run.group);
 	rv_launch_release(&run.plan);
 	rv_namespace_release(&run.ns);
 	rv_runtime_release(&run.runtime);

@@ -1,6 +1,7 @@
 #include "lib/confine/service.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -35,7 +36,7 @@ struct rv_known_runtime {
 
 int rv_confine_start(struct rv_confine *confine, const struct rv_confine_options *options, struct rv_error *err)
 {
-	*confine = (struct rv_confine){ .options = *options };
+	*confine = (struct rv_confine){ .options = *options, .groups = RV_CGROUPS_INIT };
 	(void)pthread_mutex_init(&confine->lock, NULL);
 	rv_memory_keep();
 	return options->receipt != NULL ? rv_proven_read(&confine->proven, options->receipt, err) : 0;
@@ -76,6 +77,7 @@ void rv_confine_release(struct rv_confine *confine)
 		confine->runtimes = next;
 	}
 	free(confine->private_root);
+	rv_cgroups_release(&confine->groups);
 	rv_proven_release(&confine->proven);
 	(void)pthread_mutex_destroy(&confine->lock);
 }
@@ -149,6 +151,35 @@ const struct rv_profile *rv_confine_describe(struct rv_confine *confine, const s
 	}
 	*err = known->undescribed;
 	return err->code == RV_E_NONE ? &known->profile : NULL;
+}
+
+/* ---- memory ---- */
+
+int rv_confine_open_groups(struct rv_confine *confine, struct rv_error *err)
+{
+	if (rv_cgroups_open(&confine->groups, confine->options.cgroup, (uint64_t)RV_CONFINE_MEMORY_MAX, UINT64_MAX, err) == 0)
+		return 0;
+	rv_cgroups_release(&confine->groups);
+	err->code = RV_E_IO; /* a facility that is missing */
+	if (confine->options.cgroup != NULL)
+		return -1;
+	rv_error_clear(err);
+	return 0;
+}
+
+int rv_confine_make_group(struct rv_confine *confine, int64_t max_memory, struct rv_cgroups *groups, struct rv_cgroup *group,
+			  struct rv_error *err)
+{
+	char id[16];
+
+	if (max_memory <= 0 || confine->groups.count == 0)
+		return 0;
+	*groups = confine->groups;
+	groups->max_memory = (uint64_t)max_memory;
+	(void)pthread_mutex_lock(&confine->lock);
+	(void)snprintf(id, sizeof id, "%u", ++confine->group_number);
+	(void)pthread_mutex_unlock(&confine->lock);
+	return rv_cgroup_make(group, groups, id, err);
 }
 
 /* ---- the root ---- */

@@ -14,6 +14,7 @@
 #include "lib/confine/proven.h"
 #include "lib/confine/request.h"
 #include "lib/confine/result.h"
+#include "lib/process/cgroup.h"
 
 struct rv_confine_options {
 	const char *root;         /* NULL: a private one, made when it is needed and removed if nothing stays */
@@ -21,6 +22,7 @@ struct rv_confine_options {
 	bool by_identity;         /* --verify identity */
 	bool allow_home_trees;
 	const char *receipt;      /* NULL: any runtime and profile */
+	const char *cgroup;       /* a delegated directory of cgroup v2, which must do; NULL: v1 as root, if it does */
 	char *const *event_command; /* NULL-terminated; NULL: none */
 	int cancel;               /* becomes readable when everything is to be stopped; -1 */
 	void (*say)(const char *message);
@@ -37,10 +39,16 @@ struct rv_confine {
 	pthread_mutex_t lock; /* over all below */
 	char *private_root;   /* owned; NULL: not made */
 	struct rv_known_host *hosts;      /* what this host can enforce, by policy */
+	struct rv_cgroups groups; /* count 0: none; not changed once there are threads */
+	unsigned group_number;    /* of the group made last */
 	struct rv_known_runtime *runtimes; /* --verify identity: hashed once, looked at ever after */
 };
 
 int rv_confine_start(struct rv_confine *confine, const struct rv_confine_options *options, struct rv_error *err);
+/* Before a request that may have a bound of memory, and before there are threads, since the groups' janitor is a copy of
+ * this process: find out where cgroups can be made.  Without one asked for by name it may be nowhere, and the watch
+ * from outside does.  RV_E_IO. */
+int rv_confine_open_groups(struct rv_confine *confine, struct rv_error *err);
 /* --verify identity: hash once more.  The ids of the runs that a changed runtime takes back are appended to `withdrawn`, as
  * elements of a JSON array; *any says whether there are runs at all. */
 int rv_confine_withdraw(struct rv_confine *confine, struct rv_buffer *withdrawn, bool *any, struct rv_error *err);
@@ -66,6 +74,10 @@ int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *po
 			  struct rv_error *err);
 /* The policy's profile, behind a check that it can be enforced; lives as long as the service.  NULL with err. */
 const struct rv_profile *rv_confine_describe(struct rv_confine *confine, const struct rv_policy *policy, struct rv_error *err);
+/* A group for one run, if it has a bound of memory and groups can be had; else *group says none.  `groups` is the run's own
+ * copy, which the group borrows.  RV_E_CONFIG. */
+int rv_confine_make_group(struct rv_confine *confine, int64_t max_memory, struct rv_cgroups *groups, struct rv_cgroup *group,
+			  struct rv_error *err);
 /* The root to use; RV_E_CONFIG. */
 int rv_confine_find_root(struct rv_confine *confine, const char **root, struct rv_error *err);
 /* By identity: the digest of a runtime that was hashed before and looks the same; else it is hashed, and kept.  `runtime` is

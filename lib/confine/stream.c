@@ -260,6 +260,8 @@ int rv_confine_stream_run(const struct rv_confine_stream *stream, int *worst, st
 	size_t started = 0;
 	int result = 0;
 
+	if (rv_confine_open_groups(stream->confine, err) != 0)
+		return -1;
 	while (started + 1 < stream->jobs && started < JOBS_MAX &&
 	       pthread_create(&threads[started], NULL, work, &flow) == 0)
 		started++;

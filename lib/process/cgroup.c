@@ -122,11 +122,18 @@ bool rv_cgroup_remove(struct rv_cgroup *group)
 		const struct rv_cgroup_tree *tree = &group->groups->trees[i];
 
 		gone = rv_cgroup_end(tree->dir, group->name) && gone;
+	}
+	rv_cgroup_leave(group);
+	return gone;
+}
+
+void rv_cgroup_leave(struct rv_cgroup *group)
+{
+	for (int i = 0; i < RV_CGROUP_TREES; i++) {
 		close_fd(&group->entries[i]);
 		close_fd(&group->dirs[i]);
 	}
 	group->groups = NULL;
-	return gone;
 }
 
 void rv_cgroup_measure(const struct rv_cgroup *group, struct rv_cgroup_facts *facts)

@@ -69,5 +69,7 @@ int rv_cgroup_make(struct rv_cgroup *group, const struct rv_cgroups *groups, con
 void rv_cgroup_measure(const struct rv_cgroup *group, struct rv_cgroup_facts *facts);
 /* Kill what is in it and remove it; nothing where there is none.  false: it stays, for the janitor. */
 bool rv_cgroup_remove(struct rv_cgroup *group);
+/* Let go of it as it is, with whatever is in it: the janitor's, once this process has ended. */
+void rv_cgroup_leave(struct rv_cgroup *group);
 
 #endif

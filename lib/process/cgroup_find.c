@@ -15,7 +15,7 @@
 #include "lib/process/cgroup_tree.h"
 
 #define REMEDY                                                                                                  \
-	"give --cgroup a delegated cgroup v2 directory that holds no process itself, with rv-exec in a group " \
+	"give --cgroup a delegated cgroup v2 directory that holds no process itself, with this program in a group " \
 	"beside or below it (systemd: Delegate=yes), or run as root where cgroup v1 is mounted"
 
 static bool has_word(const char *list, const char *separators, const char *word)
