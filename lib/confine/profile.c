@@ -30,31 +30,59 @@ static void add_bounds(struct rv_buffer *out)
 	rv_buffer_add_byte(out, '}');
 }
 
-int rv_profile_describe(struct rv_profile *profile, const struct rv_policy *policy, struct rv_error *err)
+static int render(struct rv_buffer *out, const struct rv_policy *policy, struct rv_error *err)
 {
-	rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
+	rv_buffer_add_byte(out, '{');
+	rv_json_member_string(out, "name", policy->name);
+	rv_json_add_name(out, "policy");
+	rv_policy_render(out, policy);
+	rv_launch_add_json(out);
+	add_bounds(out);
+	rv_buffer_add_byte(out, '}');
+	return rv_buffer_check(out, err);
+}
+
+static int digest_tables(struct rv_profile *profile, struct rv_error *err)
+{
 	struct rv_json_doc *doc = rv_json_doc_new(err);
 	const struct rv_json_node *root = NULL;
 	int result = -1;
 
-	*profile = (struct rv_profile){ .policy = policy, .text = RV_BUFFER_INIT };
-	rv_buffer_add_byte(&text, '{');
-	rv_json_member_string(&text, "name", policy->name);
-	rv_json_add_name(&text, "policy");
-	rv_policy_render(&text, policy);
-	rv_launch_add_json(&text);
-	add_bounds(&text);
-	rv_buffer_add_byte(&text, '}');
-	if (doc != NULL && rv_buffer_check(&text, err) == 0)
-		root = rv_json_parse(doc, text.data, text.len, RV_JSON_DEFAULT, err);
+	rv_buffer_clear(&profile->text);
+	if (doc != NULL)
+		root = rv_json_parse(doc, profile->tables.data, profile->tables.len, RV_JSON_DEFAULT, err);
 	if (root != NULL && rv_json_canonical(root, &profile->text, err) == 0 && rv_buffer_check(&profile->text, err) == 0)
 		result = rv_digest_of(profile->text.data, profile->text.len, profile->digest, err);
 	rv_json_doc_free(doc);
+	if (result != 0)
+		rv_buffer_clear(&profile->tables); /* what has no digest is not taken for what had one */
 	return result;
+}
+
+int rv_profile_describe(struct rv_profile *profile, const struct rv_policy *policy, struct rv_error *err)
+{
+	*profile = (struct rv_profile){ .policy = policy, .tables = RV_BUFFER_INIT, .text = RV_BUFFER_INIT };
+	return render(&profile->tables, policy, err) == 0 ? digest_tables(profile, err) : -1;
+}
+
+int rv_profile_refresh(struct rv_profile *profile, struct rv_error *err)
+{
+	rv_auto_buffer struct rv_buffer now = RV_BUFFER_INIT, before = profile->tables;
+
+	if (render(&now, profile->policy, err) != 0) {
+		before = (struct rv_buffer)RV_BUFFER_INIT; /* is kept */
+		return -1;
+	}
+	profile->tables = now;
+	now = (struct rv_buffer)RV_BUFFER_INIT;
+	if (before.len == profile->tables.len && memcmp(before.data, profile->tables.data, before.len) == 0)
+		return 0;
+	return digest_tables(profile, err);
 }
 
 void rv_profile_release(struct rv_profile *profile)
 {
+	rv_buffer_release(&profile->tables);
 	rv_buffer_release(&profile->text);
 }
 

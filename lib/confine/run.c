@@ -16,7 +16,7 @@ struct run {
 	const char *root_path;
 	int root;
 	struct rv_runtime runtime;
-	const struct rv_profile *profile; /* the service's */
+	char profile[RV_DIGEST_TEXT]; /* its digest */
 	struct rv_namespace ns;
 	struct rv_launch_plan plan;
 	struct rv_cgroups groups; /* with this run's own bound */
@@ -112,15 +112,14 @@ static int check_profile(struct run *run)
 {
 	struct rv_error err = RV_ERROR_INIT;
 
-	run->profile = rv_confine_describe(run->confine, run->policy, &err);
-	if (run->profile == NULL)
+	if (rv_confine_describe(run->confine, run->policy, run->profile, &err) != 0)
 		return refuse(run, RV_REASON_SETUP, &err);
-	if (run->request->pinned && strcmp(run->profile->digest, run->request->pins.profile) != 0) {
+	if (run->request->pinned && strcmp(run->profile, run->request->pins.profile) != 0) {
 		(void)rv_error_set(&err, RV_E_CONFIG, 0, "the digest of profile %s is %s, and not the pinned one",
-				   run->policy->name, run->profile->digest);
+				   run->policy->name, run->profile);
 		return refuse(run, RV_REASON_PROFILE, &err);
 	}
-	if (run->confine->proven.given && !rv_proven_has_profile(&run->confine->proven, run->profile->digest))
+	if (run->confine->proven.given && !rv_proven_has_profile(&run->confine->proven, run->profile))
 		return refuse_for(run, RV_REASON_PROFILE, "the receipt does not name this profile");
 	return 0;
 }
@@ -330,7 +329,7 @@ static void conclude(struct run *run)
 	struct rv_confine_result *result = run->result;
 
 	memcpy(result->runtime, run->runtime.digest, sizeof result->runtime);
-	memcpy(result->profile, run->profile->digest, sizeof result->profile);
+	memcpy(result->profile, run->profile, sizeof result->profile);
 	memcpy(result->instantiated, run->plan.instantiated, sizeof result->instantiated);
 	result->landlock_abi = run->plan.boundary.instance.landlock_abi;
 	result->by_digest = !run->confine->options.by_identity;

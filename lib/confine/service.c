@@ -16,8 +16,7 @@ struct rv_known_host {
 	const struct rv_policy *policy;
 	struct rv_error err; /* RV_E_NONE: it can */
 	struct rv_filter_program filter;
-	struct rv_profile profile;
-	struct rv_error undescribed; /* RV_E_NONE: profile is there */
+	struct rv_profile profile; /* once it was asked for */
 	pid_t rehearsal; /* not yet waited for; -1 */
 };
 
@@ -93,7 +92,7 @@ int rv_confine_check_profile(const struct rv_confine *confine, const char *name,
 
 /* ---- the host ---- */
 
-/* Once for each policy: what it compiles to, whether it can be had here, and its profile. */
+/* Once for each policy: what it compiles to, and whether it can be had here. */
 static struct rv_known_host *learn(const struct rv_policy *policy, struct rv_known_host *next)
 {
 	struct rv_known_host *known = calloc(1, sizeof *known);
@@ -107,13 +106,10 @@ static struct rv_known_host *learn(const struct rv_policy *policy, struct rv_kno
 		(void)rv_error_set(&known->err, RV_E_HOST, errno, "the filter of %s", policy->name);
 	else
 		(void)rv_hostprobe_rehearse(policy, &known->filter, &known->rehearsal, &known->err);
-	if (known->err.code == RV_E_NONE)
-		(void)rv_profile_describe(&known->profile, policy, &known->undescribed);
 	return known;
 }
 
-/* Its entry does not change any more. */
-static const struct rv_known_host *know(struct rv_confine *confine, const struct rv_policy *policy)
+static struct rv_known_host *know(struct rv_confine *confine, const struct rv_policy *policy)
 {
 	struct rv_known_host *known;
 
@@ -141,16 +137,20 @@ int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *po
 	return err->code == RV_E_NONE ? 0 : -1;
 }
 
-const struct rv_profile *rv_confine_describe(struct rv_confine *confine, const struct rv_policy *policy, struct rv_error *err)
+int rv_confine_describe(struct rv_confine *confine, const struct rv_policy *policy, char digest[RV_DIGEST_TEXT],
+			struct rv_error *err)
 {
-	const struct rv_known_host *known = know(confine, policy);
+	struct rv_known_host *known = know(confine, policy);
+	int result;
 
-	if (known == NULL) {
-		(void)rv_error_nomem(err);
-		return NULL;
-	}
-	*err = known->undescribed;
-	return err->code == RV_E_NONE ? &known->profile : NULL;
+	if (known == NULL)
+		return rv_error_nomem(err);
+	(void)pthread_mutex_lock(&confine->lock);
+	result = known->profile.policy == NULL ? rv_profile_describe(&known->profile, policy, err)
+					       : rv_profile_refresh(&known->profile, err);
+	memcpy(digest, known->profile.digest, RV_DIGEST_TEXT);
+	(void)pthread_mutex_unlock(&confine->lock);
+	return result;
 }
 
 /* ---- memory ---- */

@@ -72,8 +72,9 @@ int rv_confine_check_profile(const struct rv_confine *confine, const char *name,
  * the service. */
 int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *policy, const struct rv_filter_program **filter,
 			  struct rv_error *err);
-/* The policy's profile, behind a check that it can be enforced; lives as long as the service.  NULL with err. */
-const struct rv_profile *rv_confine_describe(struct rv_confine *confine, const struct rv_policy *policy, struct rv_error *err);
+/* The digest of the policy's profile, from its tables as they are now. */
+int rv_confine_describe(struct rv_confine *confine, const struct rv_policy *policy, char digest[RV_DIGEST_TEXT],
+			struct rv_error *err);
 /* A group for one run, if it has a bound of memory and groups can be had; else *group says none.  `groups` is the run's own
  * copy, which the group borrows.  RV_E_CONFIG. */
 int rv_confine_make_group(struct rv_confine *confine, int64_t max_memory, struct rv_cgroups *groups, struct rv_cgroup *group,
