@@ -121,3 +121,21 @@ torn_ledger() {
 	rv-ledger-repair l.jsonl >out
 	grep -q quarantined out
 }
+
+@test "a repair that fails halfway is finished by the next append, as one that was killed" {
+	rv_need strace
+	for call in pwrite64 fsync; do
+		for when in 1 2 3 4 5 6; do
+			rm -f l.jsonl*
+			torn_ledger
+			exec 7<>l.jsonl # no lease: the row is appended, and the torn bytes are blanked behind it
+			ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 strace -o /dev/null -e trace=$call -e inject=$call:error=EIO:when=$when \
+				rv-ledger-repair --wait 100ms l.jsonl >/dev/null 2>&1 || :
+			exec 7>&-
+			rv-exec --tool t --workdir-base "$PWD" --new-call --ledger l.jsonl -- /bin/true >/dev/null
+			rv-ledger-scan --format summary l.jsonl >summary || rv_die "$call $when: $(ls l.jsonl*)"
+			grep -q '"tornArtifacts":1,' summary
+			rv_equal l.jsonl "$(echo l.jsonl*)"
+		done
+	done
+}

@@ -218,8 +218,10 @@ static int finish_copy(struct finish *finish, const struct rv_fragment *fragment
 	if (*keep)
 		return 0;
 	rv_buffer_add_byte(&row, '\n');
-	if (rv_fragment_add_row(fragment, &row, err) != 0 || rv_sidecar_check(&finish->mending.sidecar, err) != 0 ||
-	    rv_patch_append(fd, span_of(&row), &landed, err) != 0)
+	if (rv_fragment_add_row(fragment, &row, err) != 0 || rv_sidecar_check(&finish->mending.sidecar, err) != 0)
+		return -1;
+	finish->mending.begun = true;
+	if (rv_patch_append(fd, span_of(&row), &landed, err) != 0)
 		return -1;
 	return rv_patch_sync(fd, err);
 }
@@ -280,7 +282,7 @@ int rv_mend_leftovers(const struct rv_mend *mend, struct rv_repair_result *resul
 		if (status == 0 && finish.copies.count > 0)
 			status = finish_all(&finish, result, err);
 		rv_scan_release(&finish.scan);
-		rv_mending_end(&finish.mending);
+		rv_mending_end(&finish.mending, status != 0);
 	}
 	rv_leftovers_release(&finish.leftovers);
 	rv_copies_release(&finish.copies);

@@ -41,8 +41,10 @@ int rv_mending_begin(struct rv_mending *mending, const struct rv_mend *mend, str
 	return rv_sidecar_take(&mending->sidecar, mend->path, mend->deadline_ms, err);
 }
 
-void rv_mending_end(struct rv_mending *mending)
+void rv_mending_end(struct rv_mending *mending, bool failed)
 {
+	if (failed && mending->begun)
+		rv_sidecar_leave(&mending->sidecar);
 	rv_sidecar_release(&mending->sidecar);
 	rv_reader_free(mending->reader);
 	mending->reader = NULL;
@@ -68,6 +70,7 @@ static int blank(struct rv_mending *mending, uint64_t at, size_t len, struct rv_
 	rv_buffer_commit(&spaces, len);
 	if (rv_sidecar_check(&mending->sidecar, err) != 0)
 		return -1;
+	mending->begun = true;
 	return rv_patch_overwrite(mending->mend->fd, span_of(&spaces), at, err);
 }
 
@@ -147,6 +150,7 @@ static int append_row(struct rv_mending *mending, const struct rv_fragment *frag
 		return -1;
 	if (rv_patch_reserve(fd, size, row.len, err) != 0 || rv_sidecar_check(&mending->sidecar, err) != 0)
 		return -1;
+	mending->begun = true;
 	if (rv_patch_append(fd, span_of(&row), landed, err) != 0)
 		return -1;
 	*len = row.len;
@@ -219,6 +223,7 @@ static int write_in_place(struct rv_mending *mending, const struct rv_fragment *
 	if (!rv_io_lease_is_quiet(fd))
 		return 0;
 	*done = true;
+	mending->begun = true;
 	return rv_patch_overwrite(fd, span_of(&row), fragment->start, err);
 }
 
@@ -367,7 +372,7 @@ int rv_mend_tail(const struct rv_mend *mend, struct rv_repair_result *result, st
 		status = rv_mending_begin(&mending, mend, err);
 		if (status == 0)
 			status = mend_fragment(&mending, &fragment, result, err);
-		rv_mending_end(&mending);
+		rv_mending_end(&mending, status != 0);
 	}
 	rv_fragment_release(&fragment);
 	return status;

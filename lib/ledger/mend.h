@@ -60,10 +60,12 @@ struct rv_mending {
 	const struct rv_mend *mend;
 	struct rv_sidecar sidecar;
 	struct rv_reader *reader;
+	bool begun; /* the ledger was written to: where the rest fails, another has to finish it */
 };
 
 int rv_mending_begin(struct rv_mending *mending, const struct rv_mend *mend, struct rv_error *err);
-void rv_mending_end(struct rv_mending *mending);
+/* `failed`: where the ledger was written to, the sidecar stays as after a crash, so that the next append finishes. */
+void rv_mending_end(struct rv_mending *mending, bool failed);
 /* Append what replaces the fragment, then blank it; *moved is false where it had become whole meanwhile. */
 int rv_mend_by_append(struct rv_mending *mending, struct rv_fragment *fragment, bool *moved, struct rv_error *err);
 /* Overwrite the fragment with spaces: its bytes are elsewhere, synced. */

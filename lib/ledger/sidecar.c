@@ -147,6 +147,12 @@ void rv_sidecar_release(struct rv_sidecar *sidecar)
 	sidecar->path = NULL;
 }
 
+void rv_sidecar_leave(struct rv_sidecar *sidecar)
+{
+	free(sidecar->path);
+	sidecar->path = NULL;
+}
+
 bool rv_sidecar_exists(const char *ledger_path)
 {
 	rv_auto_free char *path = joined(ledger_path, ".repair-lock");

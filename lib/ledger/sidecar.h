@@ -27,6 +27,8 @@ int rv_sidecar_take(struct rv_sidecar *sidecar, const char *ledger_path, int64_t
 int rv_sidecar_check(const struct rv_sidecar *sidecar, struct rv_error *err);
 /* Remove it if it is still ours; not held: nothing. */
 void rv_sidecar_release(struct rv_sidecar *sidecar);
+/* Forget it and leave it there: what it was taken for is not finished. */
+void rv_sidecar_leave(struct rv_sidecar *sidecar);
 
 /* Is there one at all (any maker)?  And one that a dead repair of ours left (ask under the lock)? */
 bool rv_sidecar_exists(const char *ledger_path);
