@@ -18,6 +18,7 @@
 #define CHUNK ((size_t)64 * 1024)
 #define LARGE_CHUNK ((size_t)1024 * 1024) /* of a tool that writes much: all that its pipe holds then */
 #define BACKSTOP_MS 900 /* beyond timeout and grace: the worker needs 700 of it at worst */
+#define SIDE ((size_t)4096)
 #define PIPE_ROOM ((size_t)64 * 1024) /* of a new pipe (pipe(7)) */
 #define LEFTOVER_MAX ((size_t)1 << 20) /* what a full pipe can hold behind a tool that is gone */
 
@@ -105,30 +106,45 @@ static void end_for_cap(struct rv_run *run)
 		(void)rv_wire_send(run->slot->socket, &message, NULL, 0, &ignored); /* a gone worker is seen below */
 }
 
+/* Where the next chunk of stdout goes; NULL: to the side.  What most tools say, if anything, needs no memory of a
+ * chunk's size. */
+static char *output_room(struct rv_run *run, size_t *want)
+{
+	const struct rv_run_result *result = &run->result;
+	uint64_t room = run->max_output - result->out.len;
+	size_t chunk = result->stdout_bytes > CHUNK ? LARGE_CHUNK : CHUNK;
+
+	*want = 0;
+	if (result->stdout_bytes == 0 || result->stdout_bytes > run->max_output)
+		return NULL;
+	*want = room + 1 < chunk ? (size_t)room + 1 : chunk;
+	return rv_buffer_reserve(&run->result.out, *want);
+}
+
 /* One chunk of stdout.  Returns what read(2) did. */
 static ssize_t take_output(struct rv_run *run)
 {
 	struct rv_buffer *out = &run->result.out;
+	uint64_t before = run->result.stdout_bytes;
 	uint64_t room = run->max_output - out->len;
-	size_t chunk = run->result.stdout_bytes > CHUNK ? LARGE_CHUNK : CHUNK;
-	size_t want = room + 1 < chunk ? (size_t)room + 1 : chunk;
-	bool over = run->result.stdout_bytes > run->max_output;
-	char *at = over ? NULL : rv_buffer_reserve(out, want);
-	char spill[4096];
-	ssize_t n = read(run->out.fd, at != NULL ? at : spill, at != NULL ? want : sizeof spill);
+	size_t want;
+	char side[SIDE];
+	char *at = output_room(run, &want);
+	ssize_t n = read(run->out.fd, at != NULL ? at : side, at != NULL ? want : SIDE);
+	size_t fits;
 
 	if (n <= 0)
 		return n;
-	if (run->result.stdout_bytes <= CHUNK && run->result.stdout_bytes + (uint64_t)n > CHUNK)
-		rv_io_enlarge_pipe(run->out.fd); /* it writes much: fewer turns for both */
 	run->result.stdout_bytes += (uint64_t)n;
-	if (at == NULL || (uint64_t)n > room) {
-		if (at != NULL)
-			rv_buffer_commit(out, (size_t)room);
+	if (before <= CHUNK && run->result.stdout_bytes > CHUNK)
+		rv_io_enlarge_pipe(run->out.fd); /* it writes much: fewer turns for both */
+	fits = (uint64_t)n < room ? (size_t)n : (size_t)room;
+	if (at != NULL)
+		rv_buffer_commit(out, fits);
+	else if (before == 0)
+		rv_buffer_add(out, side, fits);
+	if ((size_t)n > fits || out->failed)
 		end_for_cap(run); /* no memory for what is allowed is a cap, too: the result is not whole */
-	} else {
-		rv_buffer_commit(out, (size_t)n);
-	}
 	return n;
 }
 
