@@ -91,6 +91,42 @@ TERMINALS='terminal.tiocsti terminal.tiocsti-high terminal.tioclinux'
 		read.chdir map.exec map.mprotect-exec process.getsid privilege.bounding
 }
 
+# language SCRIPT COMMAND... -- OPTION...: what the script t/probes/SCRIPT tries, at least 25 attempts that COMMAND, outside and
+# as this user, succeeds with, is denied by linux/1, each by its name.
+language() {
+	local script=$1 command=()
+
+	shift
+	while [ "$1" != -- ]; do
+		command+=("$1")
+		shift
+	done
+	shift
+	echo victim >outside/victim
+	/usr/bin/python3 -Ic 'import sqlite3; db = sqlite3.connect("outside.db"); db.execute("create table t(x)"); db.execute("insert into t values (1)"); db.commit()'
+	keys+=("database=$PWD/outside.db")
+	cp "$RV_SRC/t/probes/$script" "prog/$script"
+	mkdir cwd
+	(cd cwd && "${command[@]}" "../prog/$script" "${keys[@]}" >../control) || return
+	awk '$2 == "allowed" { print $1 }' control | sort >wanted
+	[ "$(wc -l <wanted)" -ge 25 ] || rv_die "too few succeed without the boundary: $(grep -v allowed control)" || return
+	confine --runtime "${command[0]}" --entry "$script" --timeout 60s "$@" -- "${keys[@]}" >result 2>stderr ||
+		{ cat stderr result >&2; return 1; }
+	holds "$GOOD" 'p["exit"]["code"] == 0' || return
+	jq -r .process.stdoutBase64 result | base64 -d >inside
+	rv_equal "$(cat wanted)" "$(awk '$2 == "denied" { print $1 }' inside | sort | grep -xF -f wanted)" "denied inside, of what was allowed outside"
+}
+
+@test "JavaScript: at least 25 attempts that succeed without the boundary, and none behind it" {
+	rv_need node
+	language probe.mjs "$(readlink -f "$(command -v node)")" --
+}
+
+@test "Python: at least 25 attempts that succeed without the boundary, and none behind it" {
+	language probe.py /usr/bin/python3 -I -S -B -- \
+		--runtime-tree "$(/usr/bin/python3 -c 'import sys; print("/usr/lib/python%d.%d" % sys.version_info[:2])')"
+}
+
 @test "writes are refused everywhere inside: the snapshots, home, tmp, the root, the runtime's own directories" {
 	"$PROBE" "${keys[@]}" "at=$PWD/outside" | awk '$2 == "allowed" { print $1 }' >wanted
 	grep -E '^(write|create|change)[.]' wanted >names || :
