@@ -171,13 +171,18 @@ stream_refuses() {
 }
 
 # not_started REASON: exit 3, that reason, no namespace, and an empty root.
-not_started() {
+not_started_with() {
 	local reason=$1
 
 	shift
 	rv_fails 3 "$@" >result 2>stderr || { cat stderr >&2; return 1; }
-	holds 'list(r) == ["status", "reason", "message", "namespace"]' 'r["status"] == "not-started"' "r[\"reason\"] == \"$reason\"" \
-		'r["namespace"] is None'
+	holds 'list(r) == ["status", "reason", "message", "namespace"]' 'r["status"] == "not-started"' "r[\"reason\"] == \"$reason\""
+}
+
+# The same, and no slot was made.
+not_started() {
+	not_started_with "$@" || return
+	holds 'r["namespace"] is None'
 }
 
 @test "the order of decision: invalid, profile, runtime, root, count; a later fault never shows before an earlier one" {
@@ -206,6 +211,27 @@ not_started() {
 	not_started runtime-mismatch rv-confine --root "$PWD/root" --runtime "$PWD/gone" --program prog --entry main.sh --input in --pins pins
 	grep -q 'cannot be verified' result
 	root_is_empty
+}
+
+@test "the order of decision goes on: host before profile, snapshot-mismatch before aborted, setup-failed for the spawn alone" {
+	rv_need strace
+	pins_for "$SH" linux/1
+	jq -c ".profile = \"sha256:$(printf '0%.0s' {1..64})\"" pins >other
+	one=(rv-confine --root "$PWD/root" --runtime "$SH" --program prog --entry main.sh --input in)
+	not_started unsupported-host strace -f -o /dev/null -e trace=landlock_restrict_self -e inject=landlock_restrict_self:error=EPERM \
+		"${one[@]}" --pins other
+	root_is_empty
+	# The rehearsal is a clone, the run a clone3.
+	not_started_with setup-failed strace -f -o /dev/null -e trace=clone3 -e inject=clone3:error=EAGAIN "${one[@]}" --pins pins
+	holds 'r["namespace"] == {"state": "removed", "durable": True}'
+	root_is_empty
+	on_event materialised <<<'touch $namespace/more; kill -TERM $PPID'
+	not_started_with snapshot-mismatch "${one[@]}" --pins pins --on-event "$PWD/hook"
+	holds 'r["namespace"]["state"] == "quarantined"'
+	rm -r root/slot-0
+	# All slots, but one that is none of this program's, are taken behind the count: before any snapshot is looked at.
+	on_event counted <<<"mkdir -m 700 $PWD/root/slot-0; kill -TERM \$PPID"
+	not_started retained-limit "${one[@]}" --pins pins --max-retained 1 --on-event "$PWD/hook"
 }
 
 @test "cancelled before anything was done is aborted, before every other reason" {

@@ -25,6 +25,18 @@ setup() {
 	rv_fails 3 rv-confine --root "$PWD/root" --runtime "$SH" --program prog --entry main.sh --unpinned >result 2>stderr
 	holds 'r["reason"] == "setup-failed" and r["namespace"] is None'
 	root_is_empty
+	chmod 700 root
+	ln -s root alias
+	rv_fails 3 rv-confine --root "$PWD/alias" --runtime "$SH" --program prog --entry main.sh --unpinned >result 2>stderr
+	holds 'r["reason"] == "setup-failed" and r["namespace"] is None'
+	root_is_empty
+	pins_for "$SH" linux/1
+	for pin in profile runtime; do
+		jq -c ".$pin = \"sha256:$(printf '0%.0s' {1..64})\"" pins >other
+		rv_fails 3 rv-confine --root "$PWD/root" --runtime "$SH" --program prog --input in --entry main.sh --pins other >result 2>stderr
+		holds "r['reason'] == '$pin-mismatch' and r['namespace'] is None"
+		root_is_empty
+	done
 }
 
 @test "invariant 3, capacity: foreign and leftover entries count, slots are claimed exclusively" {

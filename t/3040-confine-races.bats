@@ -59,6 +59,21 @@ setup() {
 		'any(t.startswith("runtime changed") for t in r["problems"])' 'p["exit"]["code"] == 125'
 }
 
+@test "the runtime is replaced, or a hard link is added, while the program runs: what ran is not credited" {
+	script main.sh <<<'echo ran; while read -r l; do echo "$l"; done'
+	cp "$SH" rt
+	on_event admitted <<<"cp /bin/cat $PWD/rt.new && mv $PWD/rt.new $PWD/rt"
+	status=0
+	confine --runtime "$PWD/rt" --entry main.sh --on-event "$PWD/hook" >result 2>stderr || status=$?
+	rv_equal 1 "$status"
+	holds 'p["admission"] == "admitted"' 'out == b"ran\n"' 'len(r["problems"]) == 1 and r["problems"][0].startswith("runtime changed")' \
+		'r["namespace"]["state"] == "removed"'
+	on_event admitted <<<"ln \$namespace/program/main.sh $PWD/hard"
+	run_sh main.sh --on-event "$PWD/hook"
+	rv_equal 1 "$status"
+	holds 'r["problems"][0].startswith("namespace changed") and "another link" in r["problems"][0]' 'r["namespace"]["state"] == "quarantined"'
+}
+
 @test "a file of the closure is removed before the launch, and after it" {
 	rv_need gcc
 	mkdir lib
