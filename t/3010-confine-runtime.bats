@@ -181,6 +181,39 @@ agree() {
 	unavailable 'ELF' "$PWD/class32"
 }
 
+@test "a runtime that binfmt_misc gives to another program is unavailable, and is not once that entry is off" {
+	rv_need userns
+	mkdir bin # the launcher must belong to the caller also in the namespace of this test
+	cp "$RV_BIN/rv-confine" bin/
+	cp /bin/sh runtime.rvtest
+	printf rvtest | dd of=runtime.rvtest bs=1 seek=9 conv=notrunc status=none # padding, that makes its head its own
+	# The tables are the user namespace's own, since Linux 6.7.
+	cat >inside <<'EOT'
+mount -t binfmt_misc none /proc/sys/fs/binfmt_misc || exit 9
+cd /proc/sys/fs/binfmt_misc
+printf ':rv-test:E::rvtest::/bin/true:' >register || exit 9
+echo 0 >rv-test
+"$1/bin/rv-confine" --describe-runtime "$1/runtime.rvtest" >"$1/off" 2>&1
+echo 1 >rv-test
+"$1/bin/rv-confine" --describe-runtime "$1/runtime.rvtest" >"$1/extension" 2>&1
+echo -1 >rv-test
+printf ':rv-magic:M:9:rvtexx:\\xff\\xff\\xff\\xff\\x00\\x00:/bin/true:' >register || exit 9
+"$1/bin/rv-confine" --describe-runtime "$1/runtime.rvtest" >"$1/magic" 2>&1
+echo -1 >rv-magic
+printf ':rv-other:M:9:rvtexx::/bin/true:' >register || exit 9
+"$1/bin/rv-confine" --describe-runtime "$1/runtime.rvtest" >"$1/other" 2>&1
+EOT
+	status=0
+	unshare --user --map-root-user --mount sh inside "$PWD" || status=$?
+	[ "$status" -ne 9 ] || skip "no binfmt_misc for a user namespace: Linux before 6.7"
+	for file in off other; do
+		jq -e '.digest' $file >/dev/null || rv_die "$file: $(cat $file)" || return
+	done
+	for file in extension magic; do
+		grep -q '"runtime-unavailable".*binfmt_misc' $file || rv_die "$file: $(cat $file)" || return
+	done
+}
+
 @test "damaged ELF files are refused, and end in no crash: bytes of the headers turned, files cut" {
 	rv_need gcc
 	program p

@@ -170,7 +170,7 @@ stream_refuses() {
 		"$inline | .program.files[0].contentBase64 = \"\""
 }
 
-# not_started REASON: exit 3, that reason, no namespace, and an empty root.
+# not_started_with REASON COMMAND...: exit 3, and that reason.
 not_started_with() {
 	local reason=$1
 

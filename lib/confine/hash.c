@@ -45,7 +45,8 @@ bool rv_hash_is_running(const struct rv_hash_file *file, const struct rv_hash_fi
 	int fd;
 
 	if (before->device != file->device || before->inode != file->inode || before->size != file->size ||
-	    before->modified.tv_sec != file->modified.tv_sec || before->modified.tv_nsec != file->modified.tv_nsec)
+	    before->modified.tv_sec != file->modified.tv_sec || before->modified.tv_nsec != file->modified.tv_nsec ||
+	    before->changed.tv_sec != file->changed.tv_sec || before->changed.tv_nsec != file->changed.tv_nsec)
 		return false;
 	fd = open(file->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
 	if (fd >= 0)

@@ -27,8 +27,9 @@ struct rv_hash_file {
 /* Stat `path`, which must be a regular file and no link, and keep a copy of the name.  RV_E_RUNTIME. */
 int rv_hash_see(struct rv_hash_file *file, const char *path, struct rv_error *err);
 
-/* The same file as `before`, and the kernel lets nobody write to it since it is being executed (ETXTBSY, found by
- * asking): what was hashed by the program that it is, is still so. */
+/* The same file as `before` by all that a stat shows, and the kernel lets nobody write to it since it is being executed
+ * (ETXTBSY, found by asking; where a kernel does not keep that, it is hashed): what was hashed by the program that
+ * it is, is still so. */
 bool rv_hash_is_running(const struct rv_hash_file *file, const struct rv_hash_file *before);
 
 /* Fill in sha256 of each.  RV_E_RUNTIME names the first that could not be read or was not what was seen. */

@@ -24,6 +24,11 @@ bool rv_confined_shell(struct rv_trial *trial, const char *text)
 	return command != NULL && rv_expect(trial, rv_trial_status(command) == 0, "the scene cannot be set (%s)", text);
 }
 
+static const char *script_of(const struct rv_scene *scene)
+{
+	return scene->script != NULL ? scene->script : "echo ran\n";
+}
+
 static bool write_text(struct rv_trial *trial, const char *name, const char *text)
 {
 	const char *path = rv_trial_path(trial, name);
@@ -34,7 +39,7 @@ static bool write_text(struct rv_trial *trial, const char *name, const char *tex
 bool rv_scene_set(struct rv_trial *trial, const struct rv_scene *scene)
 {
 	if (!rv_confined_shell(trial, "mkdir prog in && mkdir -m 700 root && echo data >in/data && echo precious >file") ||
-	    !write_text(trial, "prog/main.sh", scene->script != NULL ? scene->script : ":\n"))
+	    !write_text(trial, "prog/main.sh", script_of(scene)))
 		return false;
 	if (scene->event != NULL && !write_text(trial, "hook", rv_trial_printf(trial, HOOK, scene->event, trial->dir, scene->hook)))
 		return false;
@@ -225,7 +230,7 @@ static bool play(struct rv_trial *trial, const struct rv_scene *scene)
 
 	if (!rv_scene_set(trial, scene))
 		return false;
-	rv_did(trial, "ran ADAPTER --confine on this program:\n%s%s%s%s%s", scene->script != NULL ? scene->script : ":\n",
+	rv_did(trial, "ran ADAPTER --confine on this program:\n%s%s%s%s%s", script_of(scene),
 	       scene->event != NULL ? "and at the event " : "", scene->event != NULL ? scene->event : "",
 	       scene->event != NULL ? ": " : "", scene->event != NULL ? scene->hook : "");
 	words = rv_scene_words(trial, scene, NULL);

@@ -17,7 +17,7 @@
 
 struct rv_scene {
 	const char *id;             /* of its check */
-	const char *script;         /* main.sh; NULL: it ends at once */
+	const char *script;         /* main.sh; NULL: it prints "ran" */
 	const char *prepare;        /* shell text, run in DIR before; may be NULL */
 	const char *event;          /* --on-event: at this one run `hook`, shell text, in DIR with $namespace, $pid and */
 	const char *hook;           /* $PPID, which is rv-confine itself */

@@ -13,7 +13,6 @@ static const struct rv_scene scenes[] = {
 	  .expect = WORDS(ATTRIBUTED, "out=data\n", "process.stderrBase64=\"cHJvYmxlbQo=\"", "process.exit={\"code\":0,\"signal\":null}",
 			  "process.pipesClosed=true", "process.stopped=null", "process.killSent=false", "process.outputBytes=13") },
 	{ .id = "confine.profile",
-	  .script = "echo ran\n",
 	  .options = WORDS("--profile", "landlock/1"),
 	  .expect = WORDS("identities.profile.name=\"landlock/1\"", ATTRIBUTED, "out=ran\n") },
 	{ .id = "confine.failure",

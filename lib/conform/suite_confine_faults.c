@@ -9,28 +9,23 @@
 
 static const struct rv_scene scenes[] = {
 	{ .id = "confine.claim",
-	  .script = "echo ran\n",
 	  .event = "counted", .hook = "mkdir -m 700 root/slot-0",
 	  .options = WORDS("--max-retained", "1"),
 	  .status = 3,
 	  .expect = WORDS("reason=\"retained-limit\"", "namespace=null", "message~every slot is taken", "root=slot-0") },
 	{ .id = "confine.integrity",
-	  .script = "echo ran\n",
 	  .event = "materialised", .hook = "chmod u+w $namespace/program/main.sh; echo 'echo bad' >$namespace/program/main.sh",
 	  .status = 3,
 	  .expect = WORDS("status=\"not-started\"", "reason=\"snapshot-mismatch\"", KEPT) },
 	{ .id = "confine.links",
-	  .script = "echo ran\n",
 	  .event = "materialised", .hook = "ln $namespace/program/main.sh other",
 	  .status = 3,
 	  .expect = WORDS("reason=\"snapshot-mismatch\"", KEPT) },
 	{ .id = "confine.aborted",
-	  .script = "echo ran\n",
 	  .event = "materialised", .hook = "kill -TERM $PPID",
 	  .status = 3,
 	  .expect = WORDS("status=\"not-started\"", "reason=\"aborted\"", REMOVED) },
 	{ .id = "confine.gate",
-	  .script = "echo ran\n",
 	  .event = "launched", .hook = "kill -TERM $PPID",
 	  .status = 1,
 	  .expect = WORDS("status=\"observed\"", "attributable=false", "process.admission=\"absent\"", "process.stopped=\"cancelled\"",
@@ -41,7 +36,6 @@ static const struct rv_scene scenes[] = {
 	  .expect = WORDS("status=\"observed\"", "attributable=true", "process.stopped=\"cancelled\"",
 			  "process.exit={\"code\":null,\"signal\":\"SIGKILL\"}", REMOVED) },
 	{ .id = "confine.swapped",
-	  .script = "echo ran\n",
 	  .prepare = "cp /bin/sh rt && cp /bin/cat other",
 	  .runtime = "{dir}/rt",
 	  .event = "materialised", .hook = "mv other rt",
@@ -49,14 +43,12 @@ static const struct rv_scene scenes[] = {
 	  .expect = WORDS("status=\"observed\"", "attributable=false", "process.admission=\"refused\"", "process.exit.code=125", "out=",
 			  REMOVED) },
 	{ .id = "confine.runtime-changed",
-	  .script = "echo ran\n",
 	  .prepare = "cp /bin/sh rt",
 	  .runtime = "{dir}/rt",
 	  .event = "collected", .hook = "printf x >>rt",
 	  .status = 1,
 	  .expect = WORDS("attributable=false", "problems=[\"runtime changed during the run\"]", "out=ran\n", REMOVED) },
 	{ .id = "confine.slot-changed",
-	  .script = "echo ran\n",
 	  .event = "collected", .hook = "touch $namespace/input/more",
 	  .status = 1,
 	  .expect = WORDS("attributable=false", "problems~namespace changed", "out=ran\n", KEPT) },
@@ -130,7 +122,7 @@ static bool run_unsupported(struct rv_trial *trial)
 	static const char forbid[] = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"";
 	const char *const prefix[] = { "unshare", "--user", "--map-root-user", "/bin/sh", "-c", forbid, "sh" };
 	const char *const trial_run[] = { "unshare", "--user", "--map-root-user", "/bin/sh", "-c", forbid, "sh", "true", NULL };
-	const struct rv_scene scene = { .script = "echo ran\n", .status = 3,
+	const struct rv_scene scene = { .status = 3,
 					.expect = WORDS("status=\"not-started\"", "reason=\"unsupported-host\"", "namespace=null", "root=") };
 	struct rv_command_plan plan = { .argv = trial_run };
 	const char *const *words;

@@ -9,7 +9,7 @@
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define ZERO "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
-static const struct rv_scene plain = { .script = "echo ran\n" };
+static const struct rv_scene plain = { .options = NULL };
 
 /* The digest that a question answers with; NULL noted. */
 static const char *digest_of(struct rv_trial *trial, const char *const *words)
@@ -210,7 +210,7 @@ static bool run_stream(struct rv_trial *trial)
 
 static bool run_withdrawn(struct rv_trial *trial)
 {
-	const struct rv_scene scene = { .script = "echo ran\n", .prepare = "cp /bin/sh rt", .event = "collected",
+	const struct rv_scene scene = { .prepare = "cp /bin/sh rt", .event = "collected",
 					.hook = "printf x >>rt" };
 	const struct rv_json_node *line[4];
 	const char *runtime = rv_trial_path(trial, "rt"), *input;
