@@ -199,7 +199,7 @@ for n in range(6):
                       "ctx": {"runId": "r", "idempotencyKey": f"k{n}"}}))' >in
 	s --max-output 4MiB <in | /usr/bin/python3 -Ic '
 import json, os, sys
-text = b""
+text = bytearray()
 while part := os.read(0, 3001):
     text += part
 want = [json.loads(line) for line in open("in")]

@@ -13,21 +13,24 @@
 #define STAND_IN '\xFF'
 
 /* The closing quote of the string whose content is at `at`; NULL where it does not end.  *plain: nothing in it has
- * to be decoded or refused. */
+ * to be decoded or refused.  No byte is looked at twice for the same: a quote that was found stays the next one
+ * until an escape has passed it. */
 static const char *string_end(const char *at, const char *end, bool *plain)
 {
+	const char *quote = memchr(at, '"', (size_t)(end - at));
+
 	*plain = true;
-	for (;;) {
-		const char *quote = memchr(at, '"', (size_t)(end - at));
-		const char *backslash = quote != NULL ? memchr(at, '\\', (size_t)(quote - at)) : NULL;
+	while (quote != NULL) {
+		const char *backslash = memchr(at, '\\', (size_t)(quote - at));
 
 		if (backslash == NULL)
 			return quote;
 		*plain = false;
-		if (end - backslash < 2)
-			return NULL;
-		at = backslash + 2;
+		at = backslash + 2; /* not beyond the quote's next, so not beyond the end */
+		if (at > quote)
+			quote = memchr(at, '"', (size_t)(end - at));
 	}
+	return NULL;
 }
 
 /* Fill in the long strings; how many bytes are left out. */

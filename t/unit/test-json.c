@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/io.h"
@@ -536,6 +537,24 @@ static void test_long_strings(void)
 	rv_json_doc_free(whole);
 }
 
+/* Each byte is looked at a few times, and not once for each escape before it. */
+static void test_many_escapes(void)
+{
+	static const char *const pieces[] = { "\\n", "\\\"", "\\\\", "\\u0041\xC3\xA9" };
+	clock_t before = clock();
+
+	for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+		rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
+
+		rv_buffer_add_byte(&text, '"');
+		for (int n = 0; n < 600000; n++)
+			rv_buffer_add_string(&text, pieces[i]);
+		rv_buffer_add_byte(&text, '"');
+		tap_ok(rv_json_parse(doc, text.data, text.len, RV_JSON_DEFAULT, &err) != NULL, "600,000 times %s", pieces[i]);
+	}
+	tap_ok(clock() - before < 3 * CLOCKS_PER_SEC, "in time: %.2f s", (double)(clock() - before) / CLOCKS_PER_SEC);
+}
+
 int main(void)
 {
 	doc = rv_json_doc_new(&err);
@@ -551,6 +570,7 @@ int main(void)
 	test_source();
 	test_strict();
 	test_long_strings();
+	test_many_escapes();
 	test_integers();
 	test_refusals();
 	test_strings();
