@@ -72,7 +72,7 @@ static int look(const struct walk *walk, const struct dirent *entry, mode_t *typ
 {
 	struct stat st;
 
-	*type = DTTOIF(entry->d_type);
+	*type = (mode_t)DTTOIF(entry->d_type);
 	if (*type == S_IFREG || *type == S_IFDIR)
 		return 0;
 	if (fstatat(dirfd(walk->open[walk->depth - 1]), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
