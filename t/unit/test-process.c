@@ -602,7 +602,7 @@ static void test_lost(struct once *once)
 
 static void test_slots(void)
 {
-	struct once once = { .slots = { NULL } };
+	struct once once = { .slots = { .first = NULL } };
 	struct rv_error why = RV_ERROR_INIT;
 	struct rv_error err = RV_ERROR_INIT;
 	int before = open_descriptors();

@@ -46,7 +46,7 @@ static struct rv_ledger *start(void)
 		.args_hash = RV_SPAN("h"), .executor = RV_SPAN("e"), .workdir = RV_SPAN("/w"), .started_at = rv_clock_wall_ms(),
 		.attempt_id = RV_SPAN("a"),
 	};
-	struct rv_ledger *ledger;
+	struct rv_ledger *ledger = NULL;
 	struct rv_writer writer;
 
 	if (rv_writer_init(&writer, &err) != 0 || rv_ledger_open(&ledger, path, &options, &err) != 0 ||
