@@ -40,14 +40,21 @@ static void need(bool good, const char *what)
 	_exit(1);
 }
 
-static void bind_to(int root, const char *path, const char *target, unsigned flags)
+static int open_source(const char *path)
 {
 	const struct rv_source source = { .path = path };
-	int fd = rv_mounts_open_source(&source), tree = rv_mounts_clone(fd, flags);
+	int fd = rv_mounts_open_source(&source);
+
+	need(fd >= 0, path);
+	return fd;
+}
+
+static void bind_to(int root, int source, const char *target, unsigned flags)
+{
+	int tree = rv_mounts_clone(source, flags);
 
 	need(rv_mounts_attach(root, target, tree) == 0, target);
 	(void)close(tree);
-	(void)close(fd);
 }
 
 static void let_read(int ruleset, int abi, const char *path)
@@ -79,6 +86,8 @@ static int init(void *data)
 {
 	struct run *run = data;
 	const struct rv_instance *ids = &run->boundary.instance;
+	/* as who starts it: whom it becomes may not come to them */
+	int runtime = open_source(run->runtime), directory = open_source(run->directory);
 	int root, status;
 	pid_t pid;
 
@@ -86,9 +95,9 @@ static int init(void *data)
 	need(syscall(SYS_setresgid, ids->gid, ids->gid, ids->gid) == 0 &&
 	     syscall(SYS_setresuid, ids->uid, ids->uid, ids->uid) == 0 && rv_mounts_private() == 0, "ids");
 	root = rv_mounts_root("mode=0755,size=1m,nr_inodes=8k");
-	bind_to(root, run->runtime, run->runtime, RV_MOUNT_RDONLY | RV_MOUNT_NOSUID | RV_MOUNT_NODEV);
-	bind_to(root, run->directory, "/program", RV_MOUNT_RDONLY | RV_MOUNT_NOSUID | RV_MOUNT_NODEV | RV_MOUNT_NOEXEC);
-	bind_to(root, run->directory, "/input", RV_MOUNT_RDONLY | RV_MOUNT_NOSUID | RV_MOUNT_NODEV | RV_MOUNT_NOEXEC);
+	bind_to(root, runtime, run->runtime, RV_MOUNT_RDONLY | RV_MOUNT_NOSUID | RV_MOUNT_NODEV);
+	bind_to(root, directory, "/program", RV_MOUNT_RDONLY | RV_MOUNT_NOSUID | RV_MOUNT_NODEV | RV_MOUNT_NOEXEC);
+	bind_to(root, directory, "/input", RV_MOUNT_RDONLY | RV_MOUNT_NOSUID | RV_MOUNT_NODEV | RV_MOUNT_NOEXEC);
 	need(rv_mounts_enter(root) == 0 && rv_restrict_privileges() == 0, "root");
 	pid = rv_vfork(0, program, run);
 	need(pid > 0 && waitpid(pid, &status, 0) == pid, "the program");
