@@ -154,8 +154,9 @@ bounded() {
 
 # groups: where this user has cgroups of version 1 for memory, their directory.
 groups() {
-	local place=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
+	local place
 
+	place=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
 	[ -d "$place" ] || place=/sys/fs/cgroup/memory
 	[ "$(id -u)" -eq 0 ] && [ -w "$place/cgroup.procs" ] && echo "$place"
 }
