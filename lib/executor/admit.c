@@ -48,26 +48,32 @@ void rv_admit_add_tail(struct rv_buffer *out, struct rv_span tail, bool cut, siz
 	rv_buffer_release(&text);
 }
 
+void rv_admit_how(const struct rv_run_result *run, char how[RV_HOW_TEXT])
+{
+	char name[16];
+
+	if (run->signal_number != 0)
+		(void)snprintf(how, RV_HOW_TEXT, "was killed by %s", rv_signal_name(run->signal_number, name));
+	else
+		(void)snprintf(how, RV_HOW_TEXT, "exited with status %d", run->exit_code);
+}
+
 static int fail_exit(const struct rv_run_result *run, struct rv_error *err)
 {
 	struct rv_buffer tail = RV_BUFFER_INIT;
 	struct rv_span raw = { run->err_tail.data, run->err_tail.len };
 	struct rv_span text;
-	char how[64];
-	char name[16];
+	const char *whose = run->lost ? "the tool's worker" : "the tool";
+	char how[RV_HOW_TEXT] = "was killed, and the tool with it";
 
-	if (run->lost)
-		(void)snprintf(how, sizeof how, "the tool's worker was killed, and the tool with it");
-	else if (run->signal_number != 0)
-		(void)snprintf(how, sizeof how, "the tool was killed by %s", rv_signal_name(run->signal_number, name));
-	else
-		(void)snprintf(how, sizeof how, "the tool exited with status %d", run->exit_code);
+	if (!run->lost)
+		rv_admit_how(run, how);
 	rv_admit_add_tail(&tail, raw, run->stderr_bytes > raw.len, RV_STDERR_CHARACTERS);
 	text = rv_text_trim((struct rv_span){ tail.data, tail.len });
 	if (text.len > 0)
-		(void)rv_error_set(err, RV_E_EXIT, 0, "%s: %.*s", how, (int)text.len, text.data);
+		(void)rv_error_set(err, RV_E_EXIT, 0, "%s %s: %.*s", whose, how, (int)text.len, text.data);
 	else
-		(void)rv_error_set(err, RV_E_EXIT, 0, "%s", how);
+		(void)rv_error_set(err, RV_E_EXIT, 0, "%s %s", whose, how);
 	rv_buffer_release(&tail);
 	return -1;
 }

@@ -23,6 +23,11 @@ int rv_admit_tool(struct rv_run_result *run, const struct rv_executor *executor,
  * where the caller ended it).  No value is ever in the message. */
 int rv_admit_credentials(const struct rv_run_result *run, struct rv_environment *env, struct rv_error *err);
 
+#define RV_HOW_TEXT 64
+
+/* How a process ended by itself, or by somebody's signal: "exited with status 3", "was killed by SIGKILL". */
+void rv_admit_how(const struct rv_run_result *run, char how[RV_HOW_TEXT]);
+
 /* Append the last `characters` of `tail` (`cut`: it is itself cut at the front), invalid bytes and NUL as
  * U+FFFD. */
 void rv_admit_add_tail(struct rv_buffer *out, struct rv_span tail, bool cut, size_t characters);

@@ -195,13 +195,9 @@ static enum rv_after killed_by_kernel(struct rv_dispatch *dispatch, struct rv_ru
 static enum rv_after client_ended(struct rv_run_result *result, bool running, struct rv_error *err)
 {
 	char what[256];
-	char how[64];
-	char name[16];
+	char how[RV_HOW_TEXT];
 
-	if (result->signal_number != 0)
-		(void)snprintf(how, sizeof how, "was killed by %s", rv_signal_name(result->signal_number, name));
-	else
-		(void)snprintf(how, sizeof how, "exited with status %d", result->exit_code);
+	rv_admit_how(result, how);
 	(void)snprintf(what, sizeof what, "the engine's client %s, and how the tool ends is not known%s", how,
 		       running ? " (its container was still running, and is killed)" : "");
 	(void)fail(result, RV_E_EXIT, what, err);

@@ -111,13 +111,9 @@ static enum rv_after launcher_failed(struct rv_dispatch *dispatch, struct rv_run
 	const struct rv_launcher *launcher = dispatch->executor->isolation_data;
 	rv_auto_buffer struct rv_buffer tail = RV_BUFFER_INIT;
 	struct rv_span words;
-	char how[64];
-	char name[16];
+	char how[RV_HOW_TEXT];
 
-	if (result->signal_number != 0)
-		(void)snprintf(how, sizeof how, "was killed by %s", rv_signal_name(result->signal_number, name));
-	else
-		(void)snprintf(how, sizeof how, "exited with status %d", result->exit_code);
+	rv_admit_how(result, how);
 	rv_admit_add_tail(&tail, (struct rv_span){ result->err_tail.data, result->err_tail.len },
 			  result->stderr_bytes > result->err_tail.len, RV_STDERR_CHARACTERS);
 	words = rv_text_trim((struct rv_span){ tail.data, tail.len });
