@@ -9,7 +9,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/io.h"
+#include "lib/ledger/damage.h"
 #include "lib/ledger/fs.h"
 #include "lib/ledger/gather.h"
 #include "lib/ledger/leftover.h"
@@ -18,7 +18,6 @@
 #include "lib/ledger/torn.h"
 
 #define LEASE_MAX_MS 2000
-#define REREAD_MS 100
 
 /* One run: the file, and what is known of it. */
 struct job {
@@ -166,40 +165,24 @@ static int foresee_tail(struct job *job, struct rv_error *err)
 	return rv_sha256_hex(lines->sha, tail.data, tail.len, result->sha256, err);
 }
 
-/* Nobody is writing, and what was read as damage before that look is still so. */
-static int is_certain(const struct job *job, bool *certain, struct rv_error *err)
-{
-	const struct rv_scan *scan = &job->repair->scan;
-	struct rv_error ignored = RV_ERROR_INIT;
-
-	*certain = scan->damage_count == 0;
-	if (*certain || rv_sidecar_exists(job->path) || rv_io_lock_probe(job->fd, 0, RV_APPEND_LEN, &ignored) == 1)
-		return 0;
-	*certain = true;
-	for (size_t i = 0; i < scan->damage_count && *certain; i++) {
-		const struct rv_place *place = &scan->damage[i].place;
-
-		if (rv_patch_holds(job->fd, place->offset, place->len, scan->damage[i].sha256, certain, err) != 0)
-			return -1;
-	}
-	return 0;
-}
-
 /* Without a lock, which needs write permission: damage is believed once nobody writes. */
 static int check(struct job *job, struct rv_error *err)
 {
+	const struct rv_source source = { .path = job->path, .fd = job->fd };
+
 	for (;;) {
 		bool certain;
+		size_t failed;
 
 		if (scan_afresh(job, err) != 0)
 			return -1;
 		rv_copies_release(&job->copies);
 		if (rv_copies_list(&job->copies, job->real, false, err) != 0 || explain_damage(job, err) != 0 ||
-		    is_certain(job, &certain, err) != 0)
+		    rv_damage_is_certain(&job->repair->scan, &source, 1, &certain, &failed, err) != 0)
 			return -1;
 		if (certain || rv_clock_left_ms(job->deadline_ms) == 0)
 			break;
-		rv_clock_pause_ms(REREAD_MS);
+		rv_clock_pause_ms(RV_REREAD_MS);
 	}
 	return refuse_damage(job, err) != 0 ? -1 : foresee_tail(job, err);
 }

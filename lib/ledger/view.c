@@ -7,11 +7,10 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/ledger/append.h"
+#include "lib/ledger/damage.h"
 #include "lib/ledger/gather.h"
-#include "lib/ledger/patch.h"
 #include "lib/ledger/row.h"
 
-#define REREAD_MS 100
 #define REREADS 20 /* a repair is over in two seconds, or its ledger is damaged */
 #define PREVIEW_UNITS 120
 
@@ -52,15 +51,6 @@ static int scan_once(struct rv_view *view, const struct rv_view_options *options
 			return -1;
 	}
 	return gather(view, options, err);
-}
-
-static bool is_busy(const struct rv_view *view)
-{
-	for (size_t i = 0; i < view->source_count; i++) {
-		if (rv_source_is_busy(&view->sources[i]))
-			return true;
-	}
-	return false;
 }
 
 static int open_sources(struct rv_view *view, const char *const *paths, size_t count, struct rv_error *err)
@@ -169,29 +159,16 @@ static int scan_and_judge(struct rv_view *view, const struct rv_view_options *op
 	return settle(view, err);
 }
 
-/* Is what was read as damage still there?  A repair that was under way at the reading may be over since. */
-static int stands(const struct rv_view *view, bool *unchanged, struct rv_error *err)
+static int is_certain(const struct rv_view *view, bool *certain, struct rv_error *err)
 {
-	*unchanged = true;
-	for (size_t i = 0; i < view->scan.damage_count && *unchanged; i++) {
-		const struct rv_damage *damage = &view->scan.damage[i];
-		const struct rv_source *source = &view->sources[damage->place.file];
+	size_t failed;
 
-		if (rv_patch_holds(source->fd, damage->place.offset, damage->place.len, damage->sha256, unchanged, err) != 0)
-			return rv_error_wrap(err, "%s", source->path);
-	}
+	if (rv_damage_is_certain(&view->scan, view->sources, view->source_count, certain, &failed, err) != 0)
+		return rv_error_wrap(err, "%s", view->sources[failed].path);
 	return 0;
 }
 
-/* Of what was read while somebody repaired or appended nothing is believed: is nobody at it now, and is it still so
- * after that look? */
-static int is_certain(const struct rv_view *view, bool *certain, struct rv_error *err)
-{
-	*certain = view->scan.damage_count == 0;
-	return *certain || is_busy(view) ? 0 : stands(view, certain, err);
-}
-
-/* Damage that is seen while somebody repairs or appends is read again before it is believed. */
+/* What is not certain is read again before it is believed. */
 int rv_view_open(struct rv_view *view, const char *const *paths, size_t count, const struct rv_view_options *options,
 		 struct rv_error *err)
 {
@@ -215,7 +192,7 @@ int rv_view_open(struct rv_view *view, const char *const *paths, size_t count, c
 			rv_view_close(view);
 			return rv_error_set(err, RV_E_IO, 0, "a ledger changes all the while");
 		}
-		rv_clock_pause_ms(REREAD_MS);
+		rv_clock_pause_ms(RV_REREAD_MS);
 	}
 }
 
