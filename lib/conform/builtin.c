@@ -1,9 +1,7 @@
 #include "lib/conform/builtin.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/io.h"
 #include "lib/base/text.h"
+#include "lib/conform/argv.h"
 #include "lib/conform/check.h"
 #include "lib/json/json.h"
 #include "lib/json/write.h"
@@ -18,61 +17,17 @@
 #define REQUEST_MAX ((size_t)256 << 20)
 #define WORDS_MAX   ((size_t)100 << 10) /* bytes: well below what exec(2) takes for one word */
 
-/* A command line under construction; remembers its first failure. */
-struct line {
-	char **words; /* owned, each owned, NULL-terminated */
-	size_t count;
-	size_t room;
-	bool failed; /* no memory, or a word that no command line can carry */
-};
-
-static void add_span(struct line *line, struct rv_span word)
-{
-	char *copy = malloc(word.len + 1);
-
-	if (copy != NULL && line->count + 1 >= line->room) {
-		size_t room = line->room == 0 ? 64 : line->room * 2;
-		char **grown = realloc(line->words, room * sizeof *grown);
-
-		line->room = grown != NULL ? room : line->room;
-		line->words = grown != NULL ? grown : line->words;
-	}
-	if (copy == NULL || line->count + 1 >= line->room) {
-		free(copy);
-		line->failed = true;
-		return;
-	}
-	if (word.len > 0)
-		memcpy(copy, word.data, word.len);
-	copy[word.len] = '\0';
-	line->failed = line->failed || strlen(copy) != word.len;
-	line->words[line->count++] = copy;
-	line->words[line->count] = NULL;
-}
-
-static void add(struct line *line, const char *word)
-{
-	add_span(line, rv_span_of(word));
-}
-
-static void line_release(struct line *line)
-{
-	for (size_t i = 0; i < line->count; i++)
-		free(line->words[i]);
-	free(line->words);
-}
-
 /* ---- config and request as options of rv-exec ---- */
 
-static void add_text(struct line *line, const char *option, const struct rv_json_node *value)
+static void add_text(struct rv_argv *line, const char *option, const struct rv_json_node *value)
 {
 	if (!rv_json_is_string(value))
 		return;
-	add(line, option);
-	add_span(line, rv_json_string(value));
+	rv_argv_add(line, option);
+	rv_argv_add_span(line, rv_json_string(value));
 }
 
-static void add_number(struct line *line, const char *option, const struct rv_json_node *value, const char *unit)
+static void add_number(struct rv_argv *line, const char *option, const struct rv_json_node *value, const char *unit)
 {
 	int64_t number;
 	char text[40];
@@ -80,8 +35,8 @@ static void add_number(struct line *line, const char *option, const struct rv_js
 	if (value == NULL || !rv_json_integer(value, &number))
 		return;
 	(void)snprintf(text, sizeof text, "%lld%s", (long long)number, unit);
-	add(line, option);
-	add(line, text);
+	rv_argv_add(line, option);
+	rv_argv_add(line, text);
 }
 
 /* One word of a command line by POSIX quoting. */
@@ -99,7 +54,7 @@ static void add_quoted(struct rv_buffer *out, struct rv_span word)
 	rv_buffer_add_byte(out, '\'');
 }
 
-static void add_credentials(struct line *line, const struct rv_json_node *words)
+static void add_credentials(struct rv_argv *line, const struct rv_json_node *words)
 {
 	struct rv_buffer text = RV_BUFFER_INIT;
 
@@ -109,18 +64,18 @@ static void add_credentials(struct line *line, const struct rv_json_node *words)
 		if (rv_json_is_string(word))
 			add_quoted(&text, rv_json_string(word));
 	}
-	add(line, "--credentials");
-	add_span(line, (struct rv_span){ text.data, text.len });
+	rv_argv_add(line, "--credentials");
+	rv_argv_add_span(line, (struct rv_span){ text.data, text.len });
 	rv_buffer_release(&text);
 }
 
-static void add_each(struct line *line, const char *option, const struct rv_json_node *list)
+static void add_each(struct rv_argv *line, const char *option, const struct rv_json_node *list)
 {
 	for (const struct rv_json_node *item = list != NULL ? rv_json_first(list) : NULL; item != NULL; item = rv_json_next(item))
 		add_text(line, option, item);
 }
 
-static void add_isolation(struct line *line, const struct rv_json_node *config)
+static void add_isolation(struct rv_argv *line, const struct rv_json_node *config)
 {
 	const struct rv_json_node *container = rv_json_get(config, "container");
 
@@ -134,7 +89,7 @@ static void add_isolation(struct line *line, const struct rv_json_node *config)
 	add_each(line, "--engine-arg", rv_json_get(container, "engineArgs"));
 }
 
-static void add_config(struct line *line, const struct rv_json_node *config)
+static void add_config(struct rv_argv *line, const struct rv_json_node *config)
 {
 	add_each(line, "--allow-env", rv_json_get(config, "allowEnv"));
 	add_credentials(line, rv_json_get(config, "credentials"));
@@ -215,51 +170,19 @@ static int feed(const char *bytes, size_t len, struct rv_error *err)
 	return 0;
 }
 
-/* ---- becoming the program ---- */
-
-int rv_builtin_find(struct rv_buffer *path, const char *program, struct rv_error *err)
-{
-	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self);
-	const char *slash = n > 0 && (size_t)n < sizeof self ? memrchr(self, '/', (size_t)n) : NULL;
-
-	rv_buffer_clear(path);
-	if (slash != NULL) {
-		rv_buffer_add(path, self, (size_t)(slash + 1 - self));
-		rv_buffer_add_string(path, program);
-		if (rv_buffer_string(path) != NULL && access(path->data, X_OK) == 0)
-			return 0;
-		rv_buffer_clear(path);
-	}
-	rv_buffer_add_string(path, program);
-	return rv_buffer_string(path) != NULL ? 0 : rv_error_nomem(err);
-}
-
-static int become(struct line *line, struct rv_error *err)
-{
-	rv_auto_buffer struct rv_buffer path = RV_BUFFER_INIT;
-
-	if (line->failed)
-		return rv_error_nomem(err);
-	if (rv_builtin_find(&path, line->words[0], err) != 0)
-		return -1;
-	(void)execvp(path.data, line->words);
-	return rv_error_set(err, RV_E_IO, errno, "%s", path.data);
-}
-
 /* ---- the same as one call's options ---- */
 
-static void add_words(struct line *line, const struct rv_json_node *list)
+static void add_words(struct rv_argv *line, const struct rv_json_node *list)
 {
 	const struct rv_json_node *word = list != NULL ? rv_json_first(list) : NULL;
 
 	for (; word != NULL; word = rv_json_next(word)) {
 		if (rv_json_is_string(word))
-			add_span(line, rv_json_string(word));
+			rv_argv_add_span(line, rv_json_string(word));
 	}
 }
 
-static void add_call(struct line *line, const struct rv_json_node *config, const struct rv_json_node *request)
+static void add_call(struct rv_argv *line, const struct rv_json_node *config, const struct rv_json_node *request)
 {
 	const struct rv_json_node *ctx = rv_json_get(request, "ctx");
 
@@ -268,16 +191,16 @@ static void add_call(struct line *line, const struct rv_json_node *config, const
 	add_text(line, "--key", rv_json_get(ctx, "idempotencyKey"));
 	add_text(line, "--span-id", rv_json_get(ctx, "spanId"));
 	add_text(line, "--agent-type", rv_json_get(ctx, "agentType"));
-	add(line, "--args-file");
-	add(line, "-");
-	add(line, "--");
-	add_span(line, rv_json_string(rv_json_get(config, "command")));
+	rv_argv_add(line, "--args-file");
+	rv_argv_add(line, "-");
+	rv_argv_add(line, "--");
+	rv_argv_add_span(line, rv_json_string(rv_json_get(config, "command")));
 	add_words(line, rv_json_get(config, "args"));
 }
 
 /* rv-exec has two forms, and both are held to the promises: one call where a command line can say it,
  * which is a call with its key, a command and words of ordinary size; else a stream of one line. */
-static bool is_one_call(const struct rv_json_node *config, const struct rv_json_node *request, const struct line *line)
+static bool is_one_call(const struct rv_json_node *config, const struct rv_json_node *request, const struct rv_argv *line)
 {
 	const struct rv_json_node *key = rv_json_get(rv_json_get(request, "ctx"), "idempotencyKey");
 	size_t bytes = 0;
@@ -291,7 +214,7 @@ static bool is_one_call(const struct rv_json_node *config, const struct rv_json_
 	       rv_json_get(request, "args") != NULL;
 }
 
-static int one_call(const struct rv_json_doc *doc, struct line *line, const struct rv_json_node *request,
+static int one_call(const struct rv_json_doc *doc, struct rv_argv *line, const struct rv_json_node *request,
 		    struct rv_error *err)
 {
 	rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
@@ -299,23 +222,23 @@ static int one_call(const struct rv_json_doc *doc, struct line *line, const stru
 	rv_json_add_source(&text, doc, rv_json_get(request, "args"));
 	if (rv_buffer_check(&text, err) != 0 || feed(text.data, text.len, err) != 0)
 		return -1;
-	return become(line, err);
+	return rv_argv_become(line, err);
 }
 
 static int stream(const struct rv_json_doc *doc, const struct rv_json_node *config, const struct rv_json_node *request,
 		  struct rv_error *err)
 {
-	struct line line = { NULL, 0, 0, false };
+	struct rv_argv line = RV_ARGV_INIT;
 	rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
 	int result = -1;
 
-	add(&line, "rv-exec");
-	add(&line, "--stream");
+	rv_argv_add(&line, "rv-exec");
+	rv_argv_add(&line, "--stream");
 	add_config(&line, config);
 	add_request(&text, doc, config, request);
 	if (rv_buffer_check(&text, err) == 0 && feed(text.data, text.len, err) == 0)
-		result = become(&line, err);
-	line_release(&line);
+		result = rv_argv_become(&line, err);
+	rv_argv_release(&line);
 	return result;
 }
 
@@ -323,20 +246,20 @@ static int dispatch(const struct rv_json_doc *doc, const struct rv_json_node *ro
 {
 	const struct rv_json_node *config = rv_json_get(root, "config");
 	const struct rv_json_node *request = rv_json_get(root, "request");
-	struct line line = { NULL, 0, 0, false };
+	struct rv_argv line = RV_ARGV_INIT;
 	int result;
 
 	if (config == NULL || request == NULL || rv_json_type(config) != RV_JSON_OBJECT ||
 	    rv_json_type(request) != RV_JSON_OBJECT)
 		return rv_error_set(err, RV_E_REQUEST, 0, "no {\"config\":{...},\"request\":{...}}");
-	add(&line, "rv-exec");
-	add(&line, "--json");
+	rv_argv_add(&line, "rv-exec");
+	rv_argv_add(&line, "--json");
 	add_config(&line, config);
 	if (rv_json_is_string(rv_json_get(config, "command")))
 		add_call(&line, config, request);
 	result = is_one_call(config, request, &line) ? one_call(doc, &line, request, err)
 						     : stream(doc, config, request, err);
-	line_release(&line);
+	rv_argv_release(&line);
 	return result;
 }
 
@@ -367,23 +290,23 @@ static int answer_stream(struct rv_error *err)
 	struct rv_json_doc *doc = rv_json_doc_new(err);
 	const struct rv_json_node *root = NULL;
 	const struct rv_json_node *config;
-	struct line line = { NULL, 0, 0, false };
+	struct rv_argv line = RV_ARGV_INIT;
 	int result = -1;
 
 	if (doc != NULL && read_line(&text, err) == 0)
 		root = rv_json_parse(doc, text.data != NULL ? text.data : "", text.len, RV_JSON_DEFAULT, err);
 	config = rv_json_get(root, "config");
 	if (config != NULL && rv_json_type(config) == RV_JSON_OBJECT) {
-		add(&line, "rv-exec");
-		add(&line, "--stream");
-		add(&line, "--unordered");
+		rv_argv_add(&line, "rv-exec");
+		rv_argv_add(&line, "--stream");
+		rv_argv_add(&line, "--unordered");
 		add_number(&line, "--jobs", rv_json_get(config, "jobs"), "");
 		add_config(&line, config);
-		result = become(&line, err);
+		result = rv_argv_become(&line, err);
 	} else if (root != NULL) {
 		(void)rv_error_set(err, RV_E_REQUEST, 0, "no {\"config\":{...}}");
 	}
-	line_release(&line);
+	rv_argv_release(&line);
 	rv_json_doc_free(doc);
 	return result;
 }
@@ -407,15 +330,15 @@ static int answer_request(struct rv_error *err)
 
 static int pass_on(const char *const *program, char *const *words, struct rv_error *err)
 {
-	struct line line = { NULL, 0, 0, false };
+	struct rv_argv line = RV_ARGV_INIT;
 	int result;
 
 	for (size_t i = 0; program[i] != NULL; i++)
-		add(&line, program[i]);
+		rv_argv_add(&line, program[i]);
 	for (size_t i = 0; words[i] != NULL; i++)
-		add(&line, words[i]);
-	result = become(&line, err);
-	line_release(&line);
+		rv_argv_add(&line, words[i]);
+	result = rv_argv_become(&line, err);
+	rv_argv_release(&line);
 	return result;
 }
 

@@ -12,7 +12,4 @@
  * answers; 0 with the answer in `out`; -1: RV_E_USAGE, RV_E_REQUEST, RV_E_IO. */
 int rv_builtin_answer(char *const *words, struct rv_buffer *out, struct rv_error *err);
 
-/* The absolute path of a program of this package: beside this one, else the bare name, for PATH. */
-int rv_builtin_find(struct rv_buffer *path, const char *program, struct rv_error *err);
-
 #endif

@@ -5,7 +5,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/conform/builtin.h"
+#include "lib/conform/argv.h"
 #include "lib/conform/command.h"
 #include "lib/conform/receipt.h"
 #include "lib/json/json.h"
@@ -107,7 +107,7 @@ int rv_receipt_check_proven(struct rv_buffer *out, const struct rv_json_node *ro
 	if (runtimes == NULL || rv_json_type(runtimes) != RV_JSON_ARRAY || rv_json_first(runtimes) == NULL)
 		return 0;
 	/* Our own rv-confine: what a receipt names as its adapter is not run because a file says so. */
-	if (rv_builtin_find(&program, "rv-confine", err) != 0)
+	if (rv_argv_find(&program, "rv-confine", err) != 0)
 		return -1;
 	argv[0] = rv_buffer_string(&program);
 	if (ask(argv, about_runtime, &runtime, err) != 0 || ask(argv, about_profile, &profile, err) != 0) {
