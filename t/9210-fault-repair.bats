@@ -12,6 +12,7 @@ setup() {
 	cd "$work" || return
 	copy=l.jsonl.torn.$(printf '%s' "$fragment" | sha256sum | cut -d' ' -f1)
 	base64=$(printf '%s' "$fragment" | base64 -w0)
+	sign=$copy fragments=1 rows=good
 }
 
 teardown() {
@@ -34,6 +35,10 @@ fresh() {
 
 	[ ! -e "${left[0]}" ] || rm -f "${left[@]}"
 	printf '%s\n%s' "$good" "$fragment" >l.jsonl
+	if [ "$fragments" -eq 2 ]; then # another was torn before with the same bytes; its repair died before its first write
+		printf '%s\n' "${good/good/glued}" >>l.jsonl
+		printf '%s' "$fragment" | tee "$copy" >>l.jsonl
+	fi
 	[ -z "${reader:-}" ] || exec 9<l.jsonl # inherited by all: no lease is to be had
 }
 
@@ -52,15 +57,18 @@ have_bytes() {
 	[[ $ledger == *"$fragment"* || $kept == *"$fragment"* || $ledger == *"\"bytesBase64\":\"$base64\""* ]]
 }
 
-# is_once TEXT WHAT: in the ledger.
-is_once() {
-	local rest=${ledger#*"$1"}
+# is_there TIMES TEXT WHAT: in the ledger.
+is_there() {
+	local rest=$ledger times=0
 
-	[ "$rest" != "$ledger" ] || rv_die "$2: not there" || return
-	[ "${rest#*"$1"}" = "$rest" ] || rv_die "$2: more than once"
+	while [ "${rest#*"$2"}" != "$rest" ]; do
+		rest=${rest#*"$2"}
+		times=$((times + 1))
+	done
+	[ "$times" -eq "$1" ] || rv_die "$3: $times times"
 }
 
-# One fault: the repair under strace, an engine's writer beside it from when the copy appears.  short:N is the
+# One fault: the repair under strace, an engine's writer beside it from when the sign appears.  short:N is the
 # N-th write done by half.
 fault() { # INJECTION COMMAND...
 	local injection=$1 engine status=0 ledger id run
@@ -70,7 +78,7 @@ fault() { # INJECTION COMMAND...
 	[[ $injection != short:* ]] ||
 		run=("$RV_BIN/t/faults/inject" --at "${injection#short:}" --action short --report report --)
 	fresh
-	"$RV_BIN/t/ledger-tool" engine-at l.jsonl "$copy" stop 1 >ids 2>engine.err 3>&- &
+	"$RV_BIN/t/ledger-tool" engine-at l.jsonl "$sign" stop 1 >ids 2>engine.err 3>&- &
 	engine=$!
 	# In a subshell, which says of a death what the shell has to say.
 	("${run[@]}" "$@" || exit) >out 2>err || status=$?
@@ -82,9 +90,9 @@ fault() { # INJECTION COMMAND...
 	rv-ledger-repair l.jsonl >again 2>&1 || rv_die "$injection: not repaired: $(cat again)" || return
 	rv-ledger-scan l.jsonl || rv_die "$injection: the scan is not content" || return
 	content ledger l.jsonl
-	is_once "\"bytesBase64\":\"$base64\"" "$injection: quarantined" || return
-	for id in good $(<ids); do
-		is_once "\"attemptId\":\"$id\"" "$injection: confirmed row $id" || return
+	is_there "$fragments" "\"bytesBase64\":\"$base64\"" "$injection: quarantined" || return
+	for id in $rows $(<ids); do
+		is_there 1 "\"attemptId\":\"$id\"" "$injection: confirmed row $id" || return
 	done
 	rv_equal l.jsonl "$(echo l.jsonl*)" "$injection: left behind"
 }
@@ -102,20 +110,25 @@ fault_all() { # COMMAND...
 		case $name in
 		write | pwrite64) errors='error=ENOSPC error=EINTR retval=0' ;;
 		fallocate) errors='error=ENOSPC error=EINTR' ;;
-		fsync | linkat | fcntl | pread64 | unlink | utimensat) errors='error=EIO' ;;
+		fsync | linkat | fcntl | pread64 | unlink | rename | utimensat) errors='error=EIO' ;;
 		openat) errors='error=EMFILE' ;;
 		*) errors= ;;
 		esac
+		if [ -n "${kills:-}" ]; then
+			# A kill at a call that changes nothing leaves what a kill at the next that does leaves.
+			[[ -n $errors && $name != pread64 && $name != fcntl ]] || continue
+			errors=
+		fi
 		for error in signal=SIGKILL $errors; do
 			fault "$name:$error:when=${call#*:}" "$@"
 			count=$((count + 1))
 		done
 	done <calls
-	for ((at = 1;; at++)); do
+	for ((at = 1; ${kills:-0} == 0; at++)); do
 		fault "short:$at" "$(command -v "$1")" "${@:2}"
 		grep -q '"fired":true' report || break
 	done
-	[ "$at" -gt 4 ] # the sidecar, the copy, the row, the answer
+	[ -n "${kills:-}" ] || [ "$at" -gt 4 ] # the sidecar, the copy, the row, the answer
 	echo "# $((count + at)) faults" >&3
 }
 
@@ -126,4 +139,10 @@ fault_all() { # COMMAND...
 @test "by an append, while somebody has it open" {
 	reader=yes
 	fault_all rv-ledger-repair --wait 40ms l.jsonl
+}
+
+@test "two lines that were torn with the same bytes" {
+	# Killed only: the calls are those of above, and what fails by them is.
+	sign=l.jsonl.repair-lock fragments=2 rows='good glued' kills=1
+	fault_all rv-ledger-repair --wait 2s l.jsonl
 }

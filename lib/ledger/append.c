@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/digest/digest.h"
+#include "lib/ledger/finish.h"
 #include "lib/ledger/fs.h"
 #include "lib/ledger/lock.h"
 #include "lib/ledger/mend.h"
@@ -270,7 +271,7 @@ static int repair(struct rv_ledger *ledger, bool torn, int64_t deadline, struct 
 	ledger->suspect = true;
 	if (torn && rv_mend_tail(&mend, &result, err) != 0)
 		return rv_error_wrap(err, "%s: repair", ledger->path);
-	if ((crashed || result.older_copy) && rv_mend_leftovers(&mend, &result, err) != 0)
+	if ((crashed || result.older_copy) && rv_finish_leftovers(&mend, &result, err) != 0)
 		return rv_error_wrap(err, "%s: repair", ledger->path);
 	ledger->suspect = false;
 	return 0;

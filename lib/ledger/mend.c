@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/ledger/copy.h"
+#include "lib/ledger/leftover.h"
 #include "lib/ledger/patch.h"
 #include "lib/ledger/row.h"
 #include "lib/ledger/torn.h"
@@ -50,7 +51,8 @@ void rv_mending_end(struct rv_mending *mending, bool failed)
 	mending->reader = NULL;
 }
 
-int rv_fragment_add_row(const struct rv_fragment *fragment, struct rv_buffer *out, struct rv_error *err)
+/* What stands in the fragment's place as a row; with its newline. */
+static int add_row(const struct rv_fragment *fragment, struct rv_buffer *out, struct rv_error *err)
 {
 	if (!fragment->whole)
 		return rv_row_add_torn(out, span_of(&fragment->bytes), rv_clock_wall_ms(), err);
@@ -138,26 +140,39 @@ static int regrow(struct rv_mending *mending, struct rv_fragment *fragment, stru
 }
 
 /* A newline first, since the fragment may still be the end of the file; a blank line is nothing. */
-static int append_row(struct rv_mending *mending, const struct rv_fragment *fragment, uint64_t *landed, size_t *len,
-		      struct rv_error *err)
+static int append_rows(struct rv_mending *mending, const struct rv_fragment *fragment, size_t times, uint64_t *landed,
+		       size_t *len, struct rv_error *err)
 {
-	rv_auto_buffer struct rv_buffer row = RV_BUFFER_INIT;
+	rv_auto_buffer struct rv_buffer rows = RV_BUFFER_INIT;
 	int fd = mending->mend->fd;
 	uint64_t size;
 
-	rv_buffer_add_byte(&row, '\n');
-	if (rv_fragment_add_row(fragment, &row, err) != 0 || rv_patch_size(fd, &size, err) != 0)
+	rv_buffer_add_byte(&rows, '\n');
+	for (size_t i = 0; i < times; i++) {
+		if (add_row(fragment, &rows, err) != 0)
+			return -1;
+	}
+	if (rv_patch_size(fd, &size, err) != 0)
 		return -1;
-	if (rv_patch_reserve(fd, size, row.len, err) != 0 || rv_sidecar_check(&mending->sidecar, err) != 0)
+	if (rv_patch_reserve(fd, size, rows.len, err) != 0 || rv_sidecar_check(&mending->sidecar, err) != 0)
 		return -1;
 	mending->begun = true;
-	if (rv_patch_append(fd, span_of(&row), landed, err) != 0)
+	if (rv_patch_append(fd, span_of(&rows), landed, err) != 0)
 		return -1;
-	*len = row.len;
+	*len = rows.len;
 	return rv_patch_sync(fd, err);
 }
 
-int rv_mend_by_append(struct rv_mending *mending, struct rv_fragment *fragment, bool *moved, struct rv_error *err)
+int rv_mend_append_rows(struct rv_mending *mending, const struct rv_fragment *fragment, size_t times, struct rv_error *err)
+{
+	uint64_t landed;
+	size_t len;
+
+	return append_rows(mending, fragment, times, &landed, &len, err);
+}
+
+/* Append what replaces the fragment, then blank it; *moved is false where it had become whole meanwhile. */
+static int by_append(struct rv_mending *mending, struct rv_fragment *fragment, bool *moved, struct rv_error *err)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
 		rv_auto_buffer struct rv_buffer line = RV_BUFFER_INIT;
@@ -165,7 +180,7 @@ int rv_mend_by_append(struct rv_mending *mending, struct rv_fragment *fragment, 
 		enum fate fate;
 		size_t len;
 
-		if (append_row(mending, fragment, &landed, &len, err) != 0)
+		if (append_rows(mending, fragment, 1, &landed, &len, err) != 0)
 			return -1;
 		if (rv_patch_read_line(mending->mend->fd, fragment->start, landed, &line, err) != 0)
 			return -1;
@@ -210,7 +225,7 @@ static int write_in_place(struct rv_mending *mending, const struct rv_fragment *
 	int fd = mending->mend->fd;
 	uint64_t size;
 
-	if (rv_patch_size(fd, &size, err) != 0 || rv_fragment_add_row(fragment, &row, err) != 0)
+	if (rv_patch_size(fd, &size, err) != 0 || add_row(fragment, &row, err) != 0)
 		return -1;
 	if (size != fragment->start + fragment->found.len || row.len < fragment->found.len)
 		return 0;
@@ -248,18 +263,65 @@ static int drop_copy(struct rv_mending *mending, const struct rv_fragment *fragm
 	return kept > 0 ? 0 : rv_copy_drop(mending->mend->real, fragment->sha256, err);
 }
 
+/* Room for this many rows, and a newline before them. */
+static int reserve_rows(const struct rv_mending *mending, const struct rv_fragment *fragment, size_t times,
+			struct rv_error *err)
+{
+	rv_auto_buffer struct rv_buffer row = RV_BUFFER_INIT;
+	uint64_t size;
+
+	if (add_row(fragment, &row, err) != 0 || rv_patch_size(mending->mend->fd, &size, err) != 0)
+		return -1;
+	return rv_patch_reserve(mending->mend->fd, size, 2 + row.len * times, err);
+}
+
+/*
+ * Other lines were torn with the same bytes, and are not repaired.  Were this tail's row written now, it could be
+ * taken for the row of one of them, which are all before it.  So the tail is made a line like those, and
+ * rv_finish_leftovers() finishes them all.
+ */
+static int join(struct rv_mending *mending, struct rv_fragment *fragment, size_t lines, struct rv_repair_result *result,
+		struct rv_error *err)
+{
+	rv_auto_buffer struct rv_buffer line = RV_BUFFER_INIT;
+	int fd = mending->mend->fd;
+	uint64_t landed;
+	enum fate fate;
+
+	if (reserve_rows(mending, fragment, lines + 1, err) != 0 || rv_sidecar_check(&mending->sidecar, err) != 0)
+		return -1;
+	mending->begun = true;
+	if (rv_patch_append(fd, RV_SPAN("\n"), &landed, err) != 0 || rv_patch_sync(fd, err) != 0 ||
+	    rv_patch_read_line(fd, fragment->start, landed, &line, err) != 0 ||
+	    judge_fate(mending, fragment, span_of(&line), &fate, err) != 0)
+		return -1;
+	if (fate == FATE_WHOLE)
+		return 0;
+	rv_repair_result_set(result, RV_REPAIR_QUARANTINED, fragment);
+	/* More bytes, which make no row, are a fragment of their own. */
+	return fate == FATE_TORN || rv_copy_keep(mending->mend->real, span_of(&line), fragment->sha256, err) >= 0 ? 0 : -1;
+}
+
 static int quarantine(struct rv_mending *mending, struct rv_fragment *fragment, struct rv_repair_result *result,
 		      struct rv_error *err)
 {
 	const char *real = mending->mend->real;
 	int kept = rv_copy_keep(real, span_of(&fragment->bytes), fragment->sha256, err);
+	size_t lines = 0;
 	bool done;
 
 	if (kept < 0)
 		return -1;
+	/* A tail that is partly a row is no line torn like others, but the row of one, whose append was cut. */
+	if (kept > 0 && rv_span_equal(span_of(&fragment->found), span_of(&fragment->bytes)) &&
+	    rv_leftovers_count(mending->mend, fragment->sha256, &lines, err) != 0)
+		return -1;
+	result->older_copy = kept > 0;
+	if (lines > 0)
+		return join(mending, fragment, lines, result, err);
 	if (in_place(mending, fragment, &done, err) != 0)
 		return -1;
-	if (!done && rv_mend_by_append(mending, fragment, &done, err) != 0)
+	if (!done && by_append(mending, fragment, &done, err) != 0)
 		return -1;
 	if (done)
 		rv_repair_result_set(result, RV_REPAIR_QUARANTINED, fragment);
@@ -292,41 +354,9 @@ static int terminate(struct rv_mending *mending, struct rv_fragment *fragment, b
 		return 0;
 	fragment->whole = true;
 	kept = rv_copy_keep(mending->mend->real, span_of(&fragment->bytes), fragment->sha256, err);
-	if (kept < 0 || rv_mend_by_append(mending, fragment, &moved, err) != 0)
+	if (kept < 0 || by_append(mending, fragment, &moved, err) != 0)
 		return -1;
 	return drop_copy(mending, fragment, kept, result, err);
-}
-
-/* The copy's bytes instead, if the tail is what an interrupted repair left of them. */
-static int try_copy(struct rv_mending *mending, struct rv_fragment *fragment, struct rv_span bytes, bool *known,
-		    struct rv_error *err)
-{
-	rv_auto_buffer struct rv_buffer head = RV_BUFFER_INIT;
-	size_t extent;
-
-	if (rv_row_add_torn_head(&head, bytes, err) != 0 ||
-	    rv_torn_match(mending->reader, span_of(&fragment->found), fragment->start, bytes, span_of(&head), &extent, err) != 0)
-		return -1;
-	*known = extent > 0 && extent == fragment->found.len;
-	if (!*known)
-		return 0;
-	rv_buffer_clear(&fragment->bytes);
-	rv_buffer_add(&fragment->bytes, bytes.data, bytes.len);
-	return rv_buffer_check(&fragment->bytes, err);
-}
-
-static int recognise(struct rv_mending *mending, struct rv_fragment *fragment, struct rv_error *err)
-{
-	struct rv_copies copies;
-	int result = rv_copies_list(&copies, mending->mend->real, true, err);
-	bool known = false;
-
-	for (size_t i = 0; i < copies.count && !known; i++)
-		known = rv_span_equal(span_of(&copies.items[i].bytes), span_of(&fragment->found)); /* untouched */
-	for (size_t i = 0; result == 0 && !known && i < copies.count; i++)
-		result = try_copy(mending, fragment, span_of(&copies.items[i].bytes), &known, err);
-	rv_copies_release(&copies);
-	return result;
 }
 
 static int hash_fragment(struct rv_fragment *fragment, struct rv_error *err)
@@ -350,7 +380,7 @@ static int mend_fragment(struct rv_mending *mending, struct rv_fragment *fragmen
 	if (rv_buffer_check(&fragment->bytes, err) != 0)
 		return -1;
 	if (kind == RV_TAIL_TORN)
-		return recognise(mending, fragment, err) == 0 ? quarantine(mending, fragment, result, err) : -1;
+		return rv_leftovers_recognise(mending, fragment, err) == 0 ? quarantine(mending, fragment, result, err) : -1;
 	if (hash_fragment(fragment, err) != 0)
 		return -1;
 	return terminate(mending, fragment, kind == RV_TAIL_MISSHAPEN, result, err);
@@ -372,7 +402,7 @@ int rv_mend_tail(const struct rv_mend *mend, struct rv_repair_result *result, st
 		status = rv_mending_begin(&mending, mend, err);
 		if (status == 0)
 			status = mend_fragment(&mending, &fragment, result, err);
-		rv_mending_end(&mending, status != 0);
+		rv_mending_end(&mending, status != 0 || result->older_copy);
 	}
 	rv_fragment_release(&fragment);
 	return status;

@@ -33,7 +33,8 @@ enum rv_repair_action { RV_REPAIR_NONE, RV_REPAIR_TERMINATED, RV_REPAIR_QUARANTI
 struct rv_repair_result {
 	enum rv_repair_action action;
 	bool misshapen;  /* terminated, and of a wrong shape: damage from now on */
-	bool older_copy; /* of these bytes was there before: rv_mend_leftovers() says what of, and drops it */
+	bool older_copy; /* of these bytes was there before: rv_finish_leftovers() says what of, and drops it; where it is
+			  * of another line, this tail has only its newline yet, and is finished with that line */
 	uint64_t offset; /* of the torn bytes, before the repair */
 	uint64_t bytes;
 	char sha256[RV_SHA256_HEX];
@@ -43,11 +44,7 @@ struct rv_repair_result {
 /* Repair the tail if it is torn. */
 int rv_mend_tail(const struct rv_mend *mend, struct rv_repair_result *result, struct rv_error *err);
 
-/* Finish what interrupted repairs left; reads the whole ledger if there are copies.  The tail is
- * rv_mend_tail's business, before or afterwards. */
-int rv_mend_leftovers(const struct rv_mend *mend, struct rv_repair_result *result, struct rv_error *err);
-
-/* Between the two files of the mechanics. */
+/* Between the files of the mechanics. */
 struct rv_fragment {
 	uint64_t start;
 	struct rv_buffer bytes; /* as they were torn */
@@ -66,12 +63,10 @@ struct rv_mending {
 int rv_mending_begin(struct rv_mending *mending, const struct rv_mend *mend, struct rv_error *err);
 /* `failed`: where the ledger was written to, the sidecar stays as after a crash, so that the next append finishes. */
 void rv_mending_end(struct rv_mending *mending, bool failed);
-/* Append what replaces the fragment, then blank it; *moved is false where it had become whole meanwhile. */
-int rv_mend_by_append(struct rv_mending *mending, struct rv_fragment *fragment, bool *moved, struct rv_error *err);
+/* Append what replaces the fragment so many times, in one write, synced. */
+int rv_mend_append_rows(struct rv_mending *mending, const struct rv_fragment *fragment, size_t times, struct rv_error *err);
 /* Overwrite the fragment with spaces: its bytes are elsewhere, synced. */
 int rv_mend_blank(struct rv_mending *mending, const struct rv_fragment *fragment, struct rv_error *err);
-/* What stands in the fragment's place as a row; with its newline. */
-int rv_fragment_add_row(const struct rv_fragment *fragment, struct rv_buffer *out, struct rv_error *err);
 void rv_fragment_release(struct rv_fragment *fragment);
 void rv_repair_result_set(struct rv_repair_result *result, enum rv_repair_action action, const struct rv_fragment *fragment);
 

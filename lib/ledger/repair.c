@@ -10,6 +10,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/ledger/damage.h"
+#include "lib/ledger/finish.h"
 #include "lib/ledger/fs.h"
 #include "lib/ledger/gather.h"
 #include "lib/ledger/leftover.h"
@@ -195,7 +196,7 @@ static int mend(struct job *job, int64_t wait_ms, struct rv_error *err)
 	struct rv_repair_result left = { .action = RV_REPAIR_NONE };
 	uint64_t line = rv_scan_position(&job->repair->scan, 0).line;
 
-	if (rv_mend_tail(&how, &tail, err) != 0 || rv_mend_leftovers(&how, &left, err) != 0)
+	if (rv_mend_tail(&how, &tail, err) != 0 || rv_finish_leftovers(&how, &left, err) != 0)
 		return -1;
 	if (tail.action != RV_REPAIR_NONE) {
 		job->repair->result = tail;

@@ -15,6 +15,7 @@
 
 #define STALE_MS 10000
 #define POLL_MS 20
+#define STALE ".stale"
 #define OUR_MARK "rv-"
 
 static char *joined(const char *path, const char *suffix)
@@ -64,7 +65,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
  * an unlink its place might have been taken by a fresh one.  A fresh one is put back. */
 static int steal(const char *path, const struct stat *seen, struct rv_error *err)
 {
-	rv_auto_free char *aside = joined(path, ".stale");
+	rv_auto_free char *aside = joined(path, STALE);
 	struct stat moved;
 
 	if (aside == NULL)
@@ -139,8 +140,13 @@ int rv_sidecar_check(const struct rv_sidecar *sidecar, struct rv_error *err)
 
 void rv_sidecar_release(struct rv_sidecar *sidecar)
 {
+	rv_auto_free char *aside = NULL;
+
 	if (sidecar->path == NULL)
 		return;
+	aside = joined(sidecar->path, STALE);
+	if (aside != NULL)
+		(void)unlink(aside); /* of who was killed while it stole: nobody else steals under the append lock */
 	if (is_mine(sidecar))
 		(void)unlink(sidecar->path);
 	free(sidecar->path);

@@ -13,6 +13,15 @@
  *
  * So with the copy of F, what a crash left is recognised, and nothing but F's own bytes, the row's
  * and spaces is ever overwritten.
+ *
+ * Lines that were torn with the same bytes share one copy, which has the hash of them for a name, and their rows do
+ * not say which line they are of.  So these are finished together, by append: no tail of the same bytes gets its row
+ * before it is a line beside the others, the rows that are lacking are counted by where they stand (each line has its
+ * row behind it) and appended at once, and no line is blanked before the last row is there.  Killed anywhere, each
+ * has one row in the end, and none has two.  Two have one row between them only where a row of the same bytes stands
+ * behind a line, or beside a copy, that is not its own: an engine's writer, which knows no copies, quarantined the
+ * same bytes behind a line whose repair had died; or the power failed and took the first line out of the ledger, so
+ * that its copy alone tells of it, and that copy might as well be the second's.
  */
 #ifndef RV_LEDGER_TORN_H
 #define RV_LEDGER_TORN_H
