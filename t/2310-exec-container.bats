@@ -281,6 +281,43 @@ remote_engine() {
 	rv_equal 2 "$(grep -c '"result":5' replies)"
 }
 
+@test "stand-in for an engine that is slow to put away: the next call need not wait, and no more run at once than --jobs" {
+	mkdir bin running
+	tool bin/docker <<-'DOCKER'
+		#!/bin/bash
+		case $1 in
+		image) echo sha256:1 ;;
+		ps) ;;
+		rm)
+			sleep 2
+			echo "${!#}"
+			echo "rm ${!#}" >>"$RECORD/log"
+			;;
+		run)
+			echo run >>"$RECORD/log"
+			: >"$RECORD/running/$$"
+			ls "$RECORD/running" | wc -l >>"$RECORD/most"
+			sleep 0.2
+			rm "$RECORD/running/$$"
+			echo 1
+			;;
+		esac
+	DOCKER
+	export RECORD=$PWD
+	for i in 1 2 3; do echo '{"tool":"t","args":{},"executor":"container","ctx":{"runId":"r","idempotencyKey":"k'$i'"}}'; done >requests
+	for jobs in 1 2; do
+		rm -f log most
+		PATH="$PWD/bin:$PATH" rv-exec --stream --jobs $jobs --workdir-base "$PWD" --launcher-env RECORD --image the-image -- /bin/true <requests >replies
+		rv_equal 3 "$(grep -c '"result":1' replies)"
+		rv_equal "$jobs" "$(sort -n most | tail -1)" 'containers at once'
+		# a call has its turn when the one before is answered, and not when its container is gone
+		rv_equal 'run run' "$(head -2 log | tr '\n' ' ' | sed 's/ $//')"
+		rv_equal 3 "$(grep -c ^rm log)" 'containers removed'
+		rv_equal 3 "$(grep ^rm log | sort -u | wc -l)" 'by their names'
+	done
+	no_workdir
+}
+
 @test "stand-in for docker: its command line, its environment, and no value in either argv" {
 	mkdir bin
 	tool bin/docker <<-'DOCKER'

@@ -32,6 +32,11 @@ bool rv_isolate_needs_host(const struct rv_isolate_options *options)
 	return launcher || options->container.image != NULL;
 }
 
+bool rv_isolate_leaves(const struct rv_isolate_options *options)
+{
+	return options->container.image != NULL;
+}
+
 static int add_subprocess(struct rv_isolate *isolate, const struct rv_isolate_options *options,
 			  struct rv_registry *registry, const struct rv_executor *common, struct rv_error *err)
 {

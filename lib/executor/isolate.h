@@ -43,6 +43,8 @@ struct rv_isolate {
 int rv_isolate_check(const struct rv_isolate_options *options, struct rv_error *err);
 /* Is anything to run outside the slots' namespaces? */
 bool rv_isolate_needs_host(const struct rv_isolate_options *options);
+/* Does something of a call stay behind its answer, to be put away by an engine while the next may run? */
+bool rv_isolate_leaves(const struct rv_isolate_options *options);
 /* Register the tags.  RV_E_CONFIG where what was asked for is not to be had here. */
 int rv_isolate_open(struct rv_isolate *isolate, const struct rv_isolate_options *options, struct rv_registry *registry,
 		    const struct rv_executor *common, struct rv_error *err);

@@ -42,17 +42,40 @@ static void begin(struct stream *stream, size_t job, struct rv_entry *entry)
 			  slots->has_host ? &slots->host : NULL);
 }
 
+/* It is answered, and what an engine ran for it is being put away: it takes a slot, and nobody's turn. */
+static bool is_leaving(const struct rv_entry *entry)
+{
+	return entry->replied && rv_dispatch_is_undoing(&entry->dispatch);
+}
+
+static size_t count_running(const struct stream *stream)
+{
+	size_t running = 0;
+
+	for (size_t job = 0; job < stream->service.job_count; job++)
+		running += stream->owners[job] != NULL && !is_leaving(stream->owners[job]);
+	return running;
+}
+
+static bool is_free(const struct stream *stream, size_t job)
+{
+	return stream->owners[job] == NULL && !stream->service.jobs[job].lost;
+}
+
 static void begin_waiting(struct stream *stream)
 {
-	for (size_t job = 0; job < stream->service.job_count; job++) {
+	size_t running = count_running(stream);
+
+	for (size_t job = 0; job < stream->service.job_count && running < stream->options->jobs; job++) {
 		struct rv_entry *entry;
 
-		if (stream->owners[job] != NULL || stream->service.jobs[job].lost)
+		if (!is_free(stream, job))
 			continue;
 		entry = rv_queue_find(&stream->queue, RV_ENTRY_WAITING);
 		if (entry == NULL)
 			return;
 		begin(stream, job, entry);
+		running++;
 	}
 }
 
@@ -87,15 +110,6 @@ static void free_job(struct stream *stream, struct rv_entry *entry)
 	rv_dispatch_release(&entry->dispatch);
 	rv_request_clear(&entry->request);
 	entry->state = RV_ENTRY_ANSWERED;
-}
-
-static size_t count_running(const struct stream *stream)
-{
-	size_t running = 0;
-
-	for (size_t job = 0; job < stream->service.job_count; job++)
-		running += stream->owners[job] != NULL;
-	return running;
 }
 
 static void check_running(struct stream *stream)
@@ -171,10 +185,11 @@ static bool is_over(struct stream *stream)
 /* A slot that came free behind its answer wakes nobody: what waits for it is begun in the next turn. */
 static bool can_begin(const struct stream *stream)
 {
-	if (stream->ending || rv_queue_find(&stream->queue, RV_ENTRY_WAITING) == NULL)
+	if (stream->ending || rv_queue_find(&stream->queue, RV_ENTRY_WAITING) == NULL ||
+	    count_running(stream) >= stream->options->jobs)
 		return false;
 	for (size_t job = 0; job < stream->service.job_count; job++) {
-		if (stream->owners[job] == NULL && !stream->service.jobs[job].lost)
+		if (is_free(stream, job))
 			return true;
 	}
 	return false;
@@ -259,7 +274,7 @@ static int open_queue(struct stream *stream, struct rv_error *err)
 {
 	if (rv_queue_open(&stream->queue, &stream->service.loop, err) != 0)
 		return -1;
-	stream->owners = calloc(stream->options->jobs, sizeof *stream->owners);
+	stream->owners = calloc(stream->service.job_count, sizeof *stream->owners);
 	return stream->owners != NULL ? 0 : rv_error_nomem(err);
 }
 
@@ -285,12 +300,14 @@ int rv_stream_run(const struct rv_stream_options *options, struct rv_stream_resu
 {
 	struct stream stream = { .options = options, .result = result };
 	struct rv_error warning = RV_ERROR_INIT;
+	/* an engine that puts one container away need not hold up the next */
+	size_t slots = rv_isolate_leaves(&options->service.isolate) ? 2 : 1;
 	int status = -1;
 
 	rv_memory_keep();
 	*result = (struct rv_stream_result){ .refused = false };
 	rv_queue_init(&stream.queue, options, result);
-	if (rv_service_start(&stream.service, &options->service, options->jobs, err) == 0) {
+	if (rv_service_start(&stream.service, &options->service, options->jobs * slots, err) == 0) {
 		if (open_queue(&stream, err) == 0 && rv_service_open(&stream.service, options->command, err) == 0 &&
 		    rv_service_take_signals(&stream.service, on_signal, &stream, err) == 0) {
 			serve(&stream, err);

@@ -20,7 +20,7 @@
 
 #define HELLO_MS 10000 /* a loaded machine may take its time; a silent worker may not take for ever */
 #define LOST_MS 700
-#define SPARED_MAX 2100 /* pids: two slots for each of 1024 jobs, the spares, and the program beside them */
+#define SPARED_MAX 4200 /* pids: two slots for each of 2 * 1024 jobs (see rv_stream_run), the spares, and the program beside them */
 
 const char *rv_containment_name(enum rv_containment containment)
 {
