@@ -6,8 +6,8 @@
  *   created without --rm, so that the engine can be asked how it ended: 125, 126 and 127 are its own or the tool's
  *   killed and removed by name: behind the answer where the tool ended by itself; before it where it was killed,
  *   or where only its client ended;
- *   a stream's next call has its turn meanwhile: each job has a second slot for what is only being removed
  *   by the slot's worker where this process died
+ *   a stream's next call has its turn meanwhile: each job has a second slot for what is only being removed
  *   values by name alone (-e NAME): they are in the client's environment and in no argv
  *   never pulled within a call
  */
