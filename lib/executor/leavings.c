@@ -83,6 +83,8 @@ void rv_leavings_remove(struct rv_dispatch *dispatch)
 	dispatch->removal_ms = rv_clock_mono_ms() + REMOVAL_MS;
 	if (dispatch->slot->socket < 0 || rv_slot_discard(dispatch->slot, dispatch->workdir.data, &err) != 0 ||
 	    rv_loop_add(dispatch->executor->loop, &dispatch->removal, dispatch->slot->socket, EPOLLIN, &err) != 0) {
+		if (rv_slot_has_ended(dispatch->slot))
+			(void)rv_slot_lost(dispatch->slot);
 		remove_here(dispatch);
 		rv_leavings_undo(dispatch);
 	}

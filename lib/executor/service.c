@@ -70,7 +70,7 @@ static int start_spares(struct rv_service *service, struct rv_error *err)
 {
 	struct rv_error why = RV_ERROR_INIT;
 
-	if (geteuid() == 0 || service->jobs[0].tool.containment != RV_CONTAIN_NAMESPACE)
+	if (service->options->isolate.one_shot || geteuid() == 0 || service->jobs[0].tool.containment != RV_CONTAIN_NAMESPACE)
 		return 0; /* started when they are needed */
 	for (; service->spare_count < RV_SPARE_SLOTS; service->spare_count++) {
 		if (rv_slot_start(&service->spares[service->spare_count], &service->slots, RV_CONTAIN_NAMESPACE, &why, err) != 0)
@@ -84,9 +84,14 @@ static int replace_slot(struct rv_service *service, struct rv_slot *slot, struct
 	enum rv_containment wanted = slot->containment;
 	struct rv_error why = RV_ERROR_INIT;
 
-	if (service->spare_count > 0 && wanted == RV_CONTAIN_NAMESPACE) {
-		rv_slot_move(slot, &service->spares[--service->spare_count]);
-		return 0;
+	while (service->spare_count > 0 && wanted == RV_CONTAIN_NAMESPACE) {
+		struct rv_slot *spare = &service->spares[--service->spare_count];
+
+		if (!rv_slot_has_ended(spare)) {
+			rv_slot_move(slot, spare);
+			return 0;
+		}
+		(void)rv_slot_lost(spare);
 	}
 	if (rv_slot_start(slot, &service->slots, wanted, &why, err) != 0)
 		return -1;
@@ -107,6 +112,15 @@ int rv_service_renew(struct rv_service *service, struct rv_job *job, struct rv_s
 		return -1;
 	}
 	return 0;
+}
+
+int rv_service_look_after(struct rv_service *service, struct rv_job *job, struct rv_error *err)
+{
+	if (rv_slot_has_ended(&job->tool))
+		(void)rv_slot_lost(&job->tool);
+	if (job->has_host && rv_slot_has_ended(&job->host))
+		(void)rv_slot_lost(&job->host);
+	return rv_service_renew(service, job, NULL, err);
 }
 
 /* Rows name the workdir absolutely: whoever reads them stands elsewhere. */
@@ -160,7 +174,7 @@ int rv_service_start(struct rv_service *service, const struct rv_service_options
 		if (start_job(service, &service->jobs[i], err) != 0)
 			return -1;
 	}
-	if (jobs > 1 && start_spares(service, err) != 0)
+	if (start_spares(service, err) != 0)
 		return -1;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
 		return rv_error_set(err, RV_E_IO, errno, "prctl(PR_SET_DUMPABLE)");

@@ -106,6 +106,8 @@ int rv_service_start(struct rv_service *service, const struct rv_service_options
  * (`tainted`: that slot of the job, or NULL), gets another, as strong as the one before and never a weaker
  * one.  -1: it is lost. */
 int rv_service_renew(struct rv_service *service, struct rv_job *job, struct rv_slot *tainted, struct rv_error *err);
+/* The same before a dispatch, for a worker that ended while it had nothing to do. */
+int rv_service_look_after(struct rv_service *service, struct rv_job *job, struct rv_error *err);
 /* The executors, the rules, with COMMAND and its ARGs (NULL-terminated), and the ledger. */
 int rv_service_open(struct rv_service *service, char *const *command, struct rv_error *err);
 /* From here on TERM, INT and HUP are an abort that is written down: on_signal(owner) is called for each.

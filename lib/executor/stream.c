@@ -67,6 +67,7 @@ static void begin_waiting(struct stream *stream)
 	size_t running = count_running(stream);
 
 	for (size_t job = 0; job < stream->service.job_count && running < stream->options->jobs; job++) {
+		struct rv_error err = RV_ERROR_INIT;
 		struct rv_entry *entry;
 
 		if (!is_free(stream, job))
@@ -74,8 +75,12 @@ static void begin_waiting(struct stream *stream)
 		entry = rv_queue_find(&stream->queue, RV_ENTRY_WAITING);
 		if (entry == NULL)
 			return;
-		begin(stream, job, entry);
-		running++;
+		if (rv_service_look_after(&stream->service, &stream->service.jobs[job], &err) == 0) {
+			begin(stream, job, entry);
+			running++;
+		} else {
+			stream->options->say(err.message);
+		}
 	}
 }
 
@@ -253,11 +258,11 @@ static void serve(struct stream *stream, struct rv_error *err)
 {
 	for (;;) {
 		take_lines(stream);
-		if (all_lost(stream))
-			rv_queue_refuse_waiting(&stream->queue, RV_E_CONFIG, "no slot is left that a tool could run in");
 		if (!stream->ending)
 			begin_waiting(stream);
 		check_running(stream);
+		if (all_lost(stream)) /* behind what may have lost the last one: nothing would wake those that wait for it */
+			rv_queue_refuse_waiting(&stream->queue, RV_E_CONFIG, "no slot is left that a tool could run in");
 		rv_queue_hand_out(&stream->queue);
 		if (!write_out(stream, err))
 			continue;

@@ -39,6 +39,13 @@ static int await(int socket, int wait_ms)
 	return n;
 }
 
+bool rv_slot_has_ended(const struct rv_slot *slot)
+{
+	struct pollfd hung_up = { .fd = slot->socket, .events = 0, .revents = 0 };
+
+	return slot->socket >= 0 && poll(&hung_up, 1, 0) > 0;
+}
+
 static void forget_page(struct rv_slot *slot)
 {
 	if (slot->page != NULL)
@@ -259,8 +266,10 @@ int rv_slot_discarded(struct rv_slot *slot, int wait_ms, struct rv_error *err)
 	if (await(slot->socket, wait_ms) == 0)
 		return 0;
 	slot->removing = false;
-	if (rv_wire_receive(slot->socket, &answer, NULL) != 1 || answer.op != RV_WIRE_REMOVED)
+	if (rv_wire_receive(slot->socket, &answer, NULL) != 1 || answer.op != RV_WIRE_REMOVED) {
+		(void)rv_slot_lost(slot);
 		return rv_error_set(err, RV_E_IO, 0, "the slot worker is gone: the workdir may be left");
+	}
 	if (answer.errnum != 0)
 		return rv_error_set(err, RV_E_IO, 0, "%.*s", (int)sizeof answer.path, answer.path);
 	return 1;
@@ -282,8 +291,10 @@ int rv_slot_undone(struct rv_slot *slot, int wait_ms, struct rv_error *err)
 	if (await(slot->socket, wait_ms) == 0)
 		return 0;
 	slot->removing = false;
-	if (rv_wire_receive(slot->socket, &answer, NULL) != 1 || answer.op != RV_WIRE_UNDONE)
+	if (rv_wire_receive(slot->socket, &answer, NULL) != 1 || answer.op != RV_WIRE_UNDONE) {
+		(void)rv_slot_lost(slot);
 		return rv_error_set(err, RV_E_IO, 0, "the slot worker is gone");
+	}
 	if (answer.errnum != 0)
 		return rv_error_set(err, RV_E_IO, answer.errnum, "the engine does not say that it is gone");
 	return 1;

@@ -81,14 +81,18 @@ void rv_slot_leave(struct rv_slot *slot);
 int rv_slot_arm(const struct rv_slot *slot, const char *path, struct rv_error *err);
 int rv_slot_discard(struct rv_slot *slot, const char *path, struct rv_error *err);
 
-/* Wait up to wait_ms for the answer to a discard: 1 removed, 0 not yet, -1 cannot be (err). */
+/* Wait up to wait_ms for the answer to a discard: 1 removed, 0 not yet, -1 cannot be (err), or the worker has ended:
+ * then the slot is lost. */
 int rv_slot_discarded(struct rv_slot *slot, int wait_ms, struct rv_error *err);
 
 /* Ask that the last run be undone (its plan said how), and wait up to wait_ms for the answer: 1 it is certain
- * that nothing is left, 0 not yet, -1 it is not (err).  A host that dies, or leaves the slot, need not ask: what
+ * that nothing is left, 0 not yet, -1 it is not (err; or the worker has ended: then the slot is lost).  A host that dies, or leaves the slot, need not ask: what
  * is not undone by then the worker undoes. */
 int rv_slot_undo(struct rv_slot *slot, struct rv_error *err);
 int rv_slot_undone(struct rv_slot *slot, int wait_ms, struct rv_error *err);
+
+/* Has the worker ended?  An idle one tells nobody: somebody killed it, or the system did for want of memory. */
+bool rv_slot_has_ended(const struct rv_slot *slot);
 
 /* The worker did not answer or is dead: kill it and what it may have left to this process.  Returns
  * the number of survivors, -1 if it is not known. */

@@ -472,6 +472,8 @@ int rv_run_start(struct rv_run *run, struct rv_loop *loop, struct rv_slot *slot,
 	pipes_release(&pipes);
 	if (result != 0) {
 		finish(run);
+		if (rv_slot_has_ended(slot))
+			(void)rv_slot_lost(slot);
 		return rv_error_wrap(err, "cannot start");
 	}
 	return 0;

@@ -75,7 +75,7 @@ struct rv_run {
 	struct rv_run_result result;
 };
 
-/* On -1 nothing runs.  The result is released by rv_run_release() in either case. */
+/* On -1 nothing runs; a slot whose worker turns out to have ended is lost then.  The result is released by rv_run_release() in either case. */
 int rv_run_start(struct rv_run *run, struct rv_loop *loop, struct rv_slot *slot, const struct rv_run_plan *plan,
 		 struct rv_error *err);
 void rv_run_abort(struct rv_run *run); /* SIGTERM, grace, SIGKILL; reason RV_RUN_ABORTED */

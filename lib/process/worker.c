@@ -320,6 +320,8 @@ static void on_deadline(struct worker *worker)
 		terminate(worker, RV_RUN_TIMEOUT);
 }
 
+/* Also where nothing runs: an end that was seen before its signal leaves that signal, and one that nobody takes would
+ * wake this process without end. */
 static void on_children(struct worker *worker)
 {
 	struct signalfd_siginfo info;
@@ -408,7 +410,7 @@ static int turn(struct worker *worker)
 		return errno == EINTR ? 0 : -1;
 	if (ready[0].revents != 0 && on_message(worker) != 0)
 		return -1;
-	if (ready[1].revents != 0 && worker->tool > 0)
+	if (ready[1].revents != 0)
 		on_children(worker);
 	if (worker->tool > 0 && rv_clock_left_ms(worker->deadline_ms) == 0)
 		on_deadline(worker);
