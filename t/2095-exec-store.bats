@@ -181,6 +181,16 @@ codes() {
 	holds '[r["idempotencyKey"] for r in intents] == ["k1", "k2"] and [r["idempotencyKey"] for r in outcomes] == ["k2"]'
 }
 
+@test "an answer that comes when its row was refused for want of one, and all is over, is no word too much" {
+	tool last-is-late <<-'STORE'
+		#!/bin/sh
+		read -r row && echo ok && read -r row && ! read -r row && echo ok
+	STORE
+	fails ledger 122 z "$PWD/last-is-late" --ledger-wait 2s -- "$PWD/mark"
+	grep -q 'gave no answer within 2000 ms' stderr
+	rv_equal 1 "$(wc -l <stderr)" "$(cat stderr)"
+}
+
 @test "while it hangs a row that did not leave is not sent later" {
 	# Far more rows than a pipe holds: a store that reads nothing.
 	head -c 60000 /dev/zero | tr '\0' x >long

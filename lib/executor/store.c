@@ -308,6 +308,14 @@ const struct rv_child *rv_store_child(const struct rv_store *store)
 	return &store->process.child;
 }
 
+/* Are these more words than late answers, to rows that were refused for want of one? */
+static bool says_too_much(const struct rv_store *store)
+{
+	const struct rv_buffer *said = &store->answers;
+
+	return said->len > 0 && (said->data[said->len - 1] != '\n' || count_lines(said) > rv_flight_asked(&store->flight));
+}
+
 /* It should have ended by itself, at its end of file, and well, and with no word more: with one, earlier
  * answers may have been taken for those of other rows. */
 static int judge_end(const struct rv_store *store, struct rv_error *err)
@@ -317,7 +325,7 @@ static int judge_end(const struct rv_store *store, struct rv_error *err)
 
 	if (store->told)
 		return 0;
-	if (!store->lost && store->answers.len > 0)
+	if (!store->lost && says_too_much(store))
 		return rv_error_set(err, RV_E_LEDGER, 0, "%s answered what it was not asked%s", store->name, doubt);
 	if (!store->lost && store->process.ended && store->process.status == 0)
 		return 0;
