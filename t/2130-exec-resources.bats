@@ -213,6 +213,28 @@ no_group() {
 	no_group
 }
 
+@test "groups that a tool makes in its own go with it, however many and deep, and what runs in them" {
+	need_tree || return 0
+	tool nests <<-'TOOL'
+		#!/bin/bash
+		while IFS=: read -r _ tree group; do
+			case $tree in memory|pids) tree=/$tree ;; '') ;; *) continue ;; esac
+			[ -d "/sys/fs/cgroup$tree$group" ] && [ -n "${group#/}" ] || continue
+			at=/sys/fs/cgroup$tree$group
+			for name in a b a a a; do
+				[ "$name" != b ] || { /bin/mkdir "$at/c"; /bin/sleep 60 & echo $! >"$at/c/cgroup.procs"; }
+				at=$at/$name
+				/bin/mkdir "$at" && made=1
+			done
+		done </proc/self/cgroup
+		echo "${made:-0}"
+	TOOL
+	x "${groups[@]}" --max-memory 100MiB --max-processes 20 -- "$PWD/nests" >out 2>stderr
+	rv_equal 1 "$(cat out)"
+	[ ! -s stderr ] || rv_die "$(cat stderr)"
+	no_group
+}
+
 @test "what cannot be limited is config, with the remedy, before anything runs" {
 	fails config 125 x --cgroup /no/such --max-memory 1GiB --ledger ledger --new-call -- /bin/true
 	fails config 125 x --cgroup "$PWD" --max-memory 1GiB --ledger ledger --new-call -- /bin/true

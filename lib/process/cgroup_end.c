@@ -98,6 +98,45 @@ static void kill_all(int parent, const char *name)
 	}
 }
 
+/* Remove the groups in this one that can be; the descriptor of one that cannot yet, and what is in that is killed; or
+ * -1 where none is left.  The directory is the caller's, and closed. */
+static int clear_level(int dir)
+{
+	rv_auto_dir DIR *list = fdopendir(dir);
+	const struct dirent *entry;
+	int left = -1;
+
+	if (list == NULL)
+		(void)close(dir);
+	while (list != NULL && (entry = readdir(list)) != NULL) {
+		int fd;
+
+		if (entry->d_type != DT_DIR || strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    unlinkat(dir, entry->d_name, AT_REMOVEDIR) == 0)
+			continue;
+		kill_all(dir, entry->d_name);
+		fd = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (left >= 0)
+			(void)close(left);
+		left = fd;
+	}
+	return left;
+}
+
+/* A tool may have made groups in its own.  Each pass goes down to the bottom, so that there is less with each, at
+ * whatever depth. */
+static void clear_below(int parent, const char *name, int64_t deadline)
+{
+	int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	while (dir >= 0 && rv_clock_left_ms(deadline) > 0)
+		dir = clear_level(dir);
+	if (dir >= 0)
+		(void)close(dir);
+}
+
 static bool end_within(int parent, const char *name, int wait_ms)
 {
 	int64_t deadline = rv_clock_mono_ms() + wait_ms;
@@ -108,6 +147,7 @@ static bool end_within(int parent, const char *name, int wait_ms)
 		if (errno != EBUSY || rv_clock_left_ms(deadline) == 0)
 			return false;
 		kill_all(parent, name);
+		clear_below(parent, name, deadline);
 		rv_clock_pause_ms(1);
 	}
 	return true;
