@@ -89,6 +89,38 @@ no_workdir() {
 	rv_equal 2 "$(summary l intents)" 'what is refused has no row'
 }
 
+@test "a call that was read and may not run is told as any other, its key too" {
+	local want
+
+	echo '{"id":7,"tool":"t","args":{},"executor":"no-such","ctx":{"runId":"r","spanId":"","idempotencyKey":"k"}}' >in
+	rv_fails 1 s -- /bin/true <in >out
+	want='[7,"t","r","","k","44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",false,"config",1]'
+	members() { jq -c '[.id, .tool, .runId, .spanId, .idempotencyKey, .argsHash, .ok, .error.code, .line]' out; }
+	rv_equal "$want" "$(members)"
+	echo '{"id":7,"tool":"t","args":{},"ctx":{"runId":"r","spanId":"","idempotencyKey":"k"}}' >in
+	rv_fails 1 s <in >out
+	rv_equal "$want" "$(members)"
+	rv_fails 125 x --json --key k --span-id '' --executor subprocess --manifest <(echo '{}') >out 2>stderr
+	rv_equal '["t","k",false,"config"]' "$(jq -c '[.tool, .idempotencyKey, .ok, .error.code]' out)"
+	# what is wrong itself may have been read in part
+	echo '{"id":7,"tool":"t","args":{},"ctx":{"runId":"r","idempotencyKey":"k","agentSeq":0,"ordinal":0}}' >in
+	rv_fails 3 s -- /bin/true <in >out
+	rv_equal '[7,null,null,null,null,null,false,"request",1]' "$(members)"
+	# what waits when the caller ends it all
+	tool waits <<-TOOL
+		#!/bin/sh
+		: >"$PWD/begun"
+		exec /bin/sleep 60
+	TOOL
+	requests 3 >in
+	s --kill-grace 1s -- "$PWD/waits" < <(cat in; rv_until test -e ended) >out 2>stderr 3>&- &
+	rv_until test -e begun
+	kill -TERM "$(rv_exec_of $!)"
+	wait $! || true
+	: >ended
+	rv_equal $'k1 aborted\nk2 aborted\nk3 aborted' "$(jq -r '.idempotencyKey + " " + .error.code' out)"
+}
+
 @test "a reply that is not ok makes exit 1" {
 	requests 2 >in
 	rv_fails 1 s -- /bin/false <in >out

@@ -284,7 +284,7 @@ void rv_once_run(const struct rv_once *once, struct rv_once_result *result)
 	if (run(session, err) == 0)
 		take_result(session, result);
 	else
-		rv_reply_add_refusal(&result->reply, RV_SPAN(""), 0, err);
+		rv_reply_add_refusal(&result->reply, &session->call, 0, err);
 	result->signal_number = err->code == RV_E_ABORTED ? session->service.signal_number : 0;
 	rv_service_end(&session->service, &warning);
 	if (result->warning.code == RV_E_NONE)

@@ -94,8 +94,7 @@ static void count_failure(struct rv_queue *queue, const struct rv_error *err)
 static void refuse(struct rv_queue *queue, struct rv_entry *entry, const struct rv_error *err)
 {
 	rv_buffer_clear(&entry->reply);
-	rv_reply_add_refusal(&entry->reply, (struct rv_span){ entry->request.id.data, entry->request.id.len },
-			     entry->number, err);
+	rv_reply_add_refusal(&entry->reply, &entry->request.call, entry->number, err);
 	entry->state = RV_ENTRY_ANSWERED;
 	count_failure(queue, err);
 }

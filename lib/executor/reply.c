@@ -14,11 +14,34 @@ static void add_error(struct rv_buffer *out, const struct rv_error *err)
 	rv_buffer_add_byte(out, '}');
 }
 
-void rv_reply_add_refusal(struct rv_buffer *out, struct rv_span id, uint64_t line, const struct rv_error *err)
+static void add_known(struct rv_buffer *out, const char *name, struct rv_span text)
+{
+	if (text.data != NULL)
+		rv_json_member_span(out, name, text);
+}
+
+static void add_call(struct rv_buffer *out, const struct rv_call *call)
+{
+	add_known(out, "tool", call->tool);
+	add_known(out, "runId", call->run_id);
+	add_known(out, "spanId", call->span_id);
+	add_known(out, "idempotencyKey", call->key);
+	add_known(out, "argsHash", call->args_hash);
+}
+
+/* What is refused for itself may have been read in part, and its key may be what it is refused for. */
+static bool was_read_whole(const struct rv_error *err)
+{
+	return err->code == RV_E_CONFIG || err->code == RV_E_ABORTED;
+}
+
+void rv_reply_add_refusal(struct rv_buffer *out, const struct rv_call *call, uint64_t line, const struct rv_error *err)
 {
 	rv_buffer_add_byte(out, '{');
-	if (id.len > 0)
-		rv_json_member_raw(out, "id", id);
+	if (call->id.len > 0)
+		rv_json_member_raw(out, "id", call->id);
+	if (was_read_whole(err))
+		add_call(out, call);
 	add_error(out, err);
 	if (line > 0)
 		rv_json_member_int(out, "line", (int64_t)line);
@@ -31,11 +54,7 @@ static void add_identity(struct rv_buffer *out, const struct rv_dispatch *dispat
 
 	if (call->id.len > 0)
 		rv_json_member_raw(out, "id", call->id);
-	rv_json_member_span(out, "tool", call->tool);
-	rv_json_member_span(out, "runId", call->run_id);
-	rv_json_member_span(out, "spanId", call->span_id);
-	rv_json_member_span(out, "idempotencyKey", call->key);
-	rv_json_member_span(out, "argsHash", call->args_hash);
+	add_call(out, call);
 	if (dispatch->intended) { /* refused before: there was no attempt */
 		rv_json_member_string(out, "attemptId", dispatch->attempt_id);
 		rv_json_member_int(out, "startedAt", dispatch->started_at);

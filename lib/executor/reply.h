@@ -9,8 +9,9 @@
 /* Append the reply of a dispatch that is done, with its newline. */
 void rv_reply_add(struct rv_buffer *out, const struct rv_dispatch *dispatch);
 
-/* Append the reply to input that never became a dispatch; `id` raw JSON or empty; `line` its number in the
- * stream, 0: there is no stream. */
-void rv_reply_add_refusal(struct rv_buffer *out, struct rv_span id, uint64_t line, const struct rv_error *err);
+/* Append the reply to input that never became a dispatch: with `config` and `aborted` the call was read, and is told
+ * as any other; else only its id.  What of it is not known has no data.  `line`: its number in the stream, 0: there is
+ * no stream. */
+void rv_reply_add_refusal(struct rv_buffer *out, const struct rv_call *call, uint64_t line, const struct rv_error *err);
 
 #endif
