@@ -32,6 +32,19 @@ z() {
 	rv_equal 600 "$(stat -c %a ledger)"
 }
 
+@test "the time that passed before the intent does not count against its until" {
+	# What an undumpable process does, an ordinary user's strace does not see.
+	rv_need strace root
+	local soon late
+
+	span() { rows "$1" 'r["phase"] == "intent"' | jq '.writer.until - .startedAt'; }
+	x --new-call --ledger soon -- /bin/true
+	strace -f -o trace -e trace=mkdir -e inject=mkdir:delay_enter=1000000 rv-exec --tool t --workdir-base "$PWD/dirs" 		--new-call --ledger late -- /bin/true
+	grep -q DELAYED trace
+	soon=$(span soon) late=$(span late)
+	[ $((late - soon)) -ge 1500 ] || rv_die "until: $soon and $late ms after the start"
+}
+
 @test "each end has its outcome" {
 	z -- /bin/echo 1
 	rv_fails 1 z -- /bin/false 2>stderr

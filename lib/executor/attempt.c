@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lib/base/clock.h"
 #include "lib/digest/digest.h"
 #include "lib/executor/permit.h"
 #include "lib/process/workdir.h"
@@ -224,7 +225,9 @@ int rv_attempt_intent(struct rv_dispatch *dispatch, struct rv_buffer *row, struc
 	if (executor->ledger != NULL && rv_ledger_hold(executor->ledger, &dispatch->lock, err) != 0)
 		return -1;
 	writer.lock = dispatch->lock;
-	writer.until = dispatch->started_at + latest_end(dispatch);
+	/* what went before this took its time (a long ledger is looked through for orphans), and may once more under
+	 * the ledger's lock */
+	writer.until = dispatch->started_at + latest_end(dispatch) + 2 * (rv_clock_mono_ms() - dispatch->started_mono_ms);
 	rv_row_add_intent(row, &attempt, executor->sandbox, rv_isolation_containment(dispatch), &writer);
 	return rv_buffer_check(row, err);
 }

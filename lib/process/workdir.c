@@ -123,13 +123,25 @@ static int empty_level(struct removal *removal, int fd, bool is_top)
 	return left;
 }
 
+/* umount2(2) knows no directory but the current one, which is the caller's: it may have relative paths to follow. */
+static bool detach(int top, const char *name)
+{
+	rv_auto_fd int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bool detached;
+
+	if (here < 0 || fchdir(top) != 0)
+		return false;
+	detached = umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) == 0;
+	return fchdir(here) == 0 && detached;
+}
+
 /* A directory at the top: empty one level of it and remove it. */
 static void remove_at_top(struct removal *removal, const char *name)
 {
 	rv_auto_fd int fd = open_dir(removal->top, name);
 
 	if (fd < 0) {
-		if (errno == EXDEV && fchdir(removal->top) == 0 && umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+		if (errno == EXDEV && detach(removal->top, name))
 			removal->steps++; /* the next pass sees the plain directory below it */
 		else if (errno != ENOENT) /* one of the tool's own names, met before */
 			note(removal, "workdir");

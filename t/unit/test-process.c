@@ -2,9 +2,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -621,6 +623,30 @@ static void test_slots(void)
 	tap_ok(open_descriptors() == before, "no descriptor is left by any slot");
 }
 
+/* In a child, which has mounts of its own: root's alone, as is a tool's mount that this process could meet. */
+static void test_removal_of_mounts(void)
+{
+	struct rv_error err = RV_ERROR_INIT;
+	char before[512], after[512];
+	int status = 0;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		must(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+		must(mkdir("d", 0700) == 0 && mkdir("d/m", 0700) == 0 && mount("none", "d/m", "tmpfs", 0, NULL) == 0);
+		must(getcwd(before, sizeof before) != NULL);
+		_exit(rv_workdir_remove("d", &err) == 0 && gone("d") && getcwd(after, sizeof after) != NULL &&
+				      strcmp(before, after) == 0
+			      ? 0
+			      : 1);
+	}
+	must(waitpid(pid, &status, 0) == pid);
+	tap_ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a mount in a workdir, and the caller stands where it stood");
+}
+
 static void test_signal_names(void)
 {
 	char text[16];
@@ -645,6 +671,7 @@ int main(void)
 	test_removal_plain();
 	test_removal_hostile();
 	test_removal_partial();
+	test_removal_of_mounts();
 	test_signal_names();
 	test_descend();
 	test_descend_meant();
