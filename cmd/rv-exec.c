@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/signals.h"
 #include "lib/cli/cli.h"
 #include "lib/executor/describe.h"
 #include "lib/executor/once.h"
@@ -167,6 +168,7 @@ static void die_of(int signal_number)
 static void print(const struct options *values, const struct rv_once_result *result)
 {
 	(void)signal(SIGPIPE, SIG_DFL); /* all rows are written: a reader that went away ends us quietly */
+	rv_cli_heed(rv_signals_watch());  /* and one that stopped does not keep a signal from it */
 	if (values->json)
 		(void)rv_cli_write(result->reply.data, result->reply.len);
 	else if (result->result.len > 0)

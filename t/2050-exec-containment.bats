@@ -136,3 +136,28 @@ leaves_nothing() {
 @test "--require-containment is met" {
 	rv_equal 1 "$(x --require-containment -- /bin/echo 1)"
 }
+
+@test "limits that a tool sets for its worker are no other tool's: the slot is another then" {
+	limits='for n in -n -u -f -d -t -c -s; do ulimit -S $n; ulimit -H $n; done'
+	taken() {
+		printf '{"tool":"t","args":{},"spec":{"command":"/bin/bash","args":["-c",%s]},"ctx":{"runId":"r","idempotencyKey":"k"}}\n' \
+			"$(jq -n --arg w "$limits >&2; exit 3" '$w')" \
+			"$(jq -n '"prlimit --pid $PPID --nofile=3:3 --nproc=0:0 --fsize=0:0 --data=1:1 >&2 && [ $PPID = 1 ] && echo 1"')" \
+			"$(jq -n --arg w "(:) & wait; echo x >file; $limits >&2; exit 3" '$w')"
+	}
+	taken | rv-exec --stream --jobs 1 --workdir-base "$PWD/dirs" --allow-env PATH >replies || true
+	rv_equal true "$(sed -n 2p replies | member ok)" "$(cat replies)"
+	rv_equal "$(sed -n 1p replies | member error.message)" "$(sed -n 3p replies | member error.message)"
+	rv_equal '3 exit' "$(sed -n 3p replies | member exitCode) $(sed -n 3p replies | member error.code)"
+}
+
+@test "a stream whose last slot is lost answers all that waits, and at once" {
+	[ "$(id -u)" -ne 0 ] || skip "root's slots can be made anew at any time"
+	for i in {1..8}; do
+		printf '{"tool":"t","args":{},"spec":{"command":"/bin/bash","args":["-c","prlimit --pid 1 --fsize=%s:%s; echo 1"]},"ctx":{"runId":"r","idempotencyKey":"k"}}\n' $i $i
+	done >requests
+	timeout 20 rv-exec --stream --jobs 1 --workdir-base "$PWD/dirs" --allow-env PATH <requests >replies || rv_equal 1 $?
+	rv_equal 8 "$(wc -l <replies)"
+	rv_equal 3 "$(grep -c '"ok":true' replies)"
+	rv_equal 5 "$(grep -c 'no slot is left' replies)"
+}

@@ -157,3 +157,29 @@ signalled() {
 	rv_equal 1 "$(rv-exec --tool t --workdir-base dirs -- /bin/echo 1 2>/dev/full)"
 	rv_fails 1 rv-exec --tool t --workdir-base dirs -- /bin/false 2>/dev/full
 }
+
+@test "a reader that stopped does not keep a signal from ending it, and the outcome is written" {
+	tool large <<-TOOL
+		#!/bin/bash
+		printf '"%0200000d"' 1
+		: >"$PWD/ready"
+	TOOL
+	cat >stopped.pl <<-'PERL'
+		pipe my $r, my $w or die;
+		my $pid = fork // die;
+		if (!$pid) { close $r; $SIG{TERM} = 'DEFAULT'; open STDOUT, ">&", $w or die; close $w; exec { $ARGV[0] } @ARGV or die }
+		close $w;
+		my $end = time + 20;
+		until (-s "ledger" && `wc -l <ledger` == 2) { select undef, undef, undef, 0.05; time < $end or die "no outcome" }
+		select undef, undef, undef, 0.3;
+		kill 0, $pid and waitpid($pid, 1) == 0 or die "it does not wait";
+		kill TERM => $pid;
+		$SIG{ALRM} = sub { kill KILL => $pid };
+		alarm 15;
+		waitpid $pid, 0;
+		print $? & 127 ? "signal " . ($? & 127) : "status " . ($? >> 8);
+	PERL
+	rv_equal 'status 5' "$(perl stopped.pl rv-exec --tool t --workdir-base "$PWD/dirs" --new-call --ledger ledger -- "$PWD/large" 2>stderr)"
+	grep -q 'nobody reads it' stderr
+	holds '[r["outcome"] for r in outcomes] == ["ok"]'
+}

@@ -230,3 +230,52 @@ OWN='^(start\.(fork|vfork|exec|posix|shell|detached)|memory\.|map\.|ipc\.(shm|se
 	elsewhere=$(mktemp -d /dev/shm/rv-kernel-XXXXXX)
 	rv_equal 1 "$(rv-exec --tool t --workdir-base "$elsewhere" --sandbox kernel -- /bin/sh -c 'echo 1 >own && cat "$PWD/own"')"
 }
+
+@test "the limits of its worker, which is of its own user, are no tool's to set; its own and its children's are" {
+	k --allow-env PATH --tool-stderr inherit -- /bin/bash -c '
+		[ $PPID = 1 ] || exit 9
+		! prlimit --pid 1 --nofile=3:3 || exit 8
+		prlimit --pid 1 --nofile >&2 || exit 7
+		sleep 5 & prlimit --pid $! --nofile=5:5 || exit 6
+		prlimit --pid $$ --nofile=9:9 && ulimit -n 8 && echo 1' >result 2>stderr || rv_die "$(cat result stderr)"
+	rv_equal 1 "$(cat result)"
+	grep -q 'Operation not permitted' stderr
+}
+
+@test "no set-user-ID file can be made, by whatever call: in what --rw shows it would stay" {
+	cat >tools/power.py <<'EOT'
+import ctypes, os, stat, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+def call(*words):
+    result = libc.syscall(*(ctypes.c_long(w) if isinstance(w, int) else w for w in words))
+    return result if result >= 0 else -ctypes.get_errno()
+at, make = -100, os.O_CREAT | os.O_WRONLY
+os.chdir(sys.argv[1])
+open("f", "w").close()
+fd = os.open("f", os.O_RDONLY)
+how = (ctypes.c_uint64 * 3)(make, 0o4755, 0)
+for name, got in [
+    ("chmod", call(90, b"f", 0o4755)), ("fchmod", call(91, fd, 0o4755)), ("fchmodat", call(268, at, b"f", 0o4755)),
+    ("fchmodat2", call(452, at, b"f", 0o4755, 0)), ("creat", call(85, b"a", 0o4755)), ("open", call(2, b"b", make, 0o4755)),
+    ("openat", call(257, at, b"c", make, 0o4755)), ("openat+", call(257, at, b"g", make | 1 << 32, 0o4755 | 1 << 32)),
+    ("tmpfile", call(257, at, b".", 0o20200000 | os.O_WRONLY, 0o4755)), ("openat2", call(437, at, b"d", ctypes.byref(how), 24)),
+    ("mknod", call(133, b"e", stat.S_IFREG | 0o4755, 0)), ("mknodat", call(259, at, b"h", stat.S_IFREG | 0o4755, 0)),
+    ("set", sum(os.stat(n).st_mode & stat.S_ISUID != 0 for n in os.listdir("."))),
+    ("ordinary", call(90, b"f", 0o2755)), ("without", call(257, at, b"f", os.O_RDONLY, 0o4755) > 0),
+]:
+    print(name, int(got), file=sys.stderr)
+print(1)
+EOT
+	tests='chmod fchmod fchmodat fchmodat2 creat open openat openat+ tmpfile mknod mknodat'
+	[ "$(uname -m)" = x86_64 ] || skip "the numbers are of another machine"
+	mkdir -p shown
+	/usr/bin/python3 -I tools/power.py "$PWD/shown" 2>control
+	for name in chmod fchmod fchmodat; do grep -qx "$name 0" control || rv_die "no control: $(cat control)" || return; done
+	grep -qx 'set 0' control && rv_die "no control: $(cat control)"
+	rm -rf shown
+	mkdir shown
+	k --rw "$PWD/shown" --tool-stderr inherit -- /usr/bin/python3 -I "$PWD/tools/power.py" "$PWD/shown" >result 2>stderr
+	for name in $tests; do grep -qx -e "$name -1" stderr || rv_die "$name: $(cat stderr)" || return; done
+	grep -qx 'openat2 -38' stderr && grep -qx 'set 0' stderr && grep -qx 'ordinary 0' stderr && grep -qx 'without 1' stderr
+}

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -43,4 +44,20 @@ uint64_t rv_signals_ignored(void)
 		return UINT64_MAX;
 	mask = strtoull(at + sizeof name - 1, &end, 16);
 	return *end == '\n' ? mask : UINT64_MAX;
+}
+
+int rv_signals_watch(void)
+{
+	static const int ends[] = { SIGTERM, SIGINT, SIGHUP };
+	sigset_t ours;
+
+	(void)sigemptyset(&ours);
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+		struct sigaction now;
+
+		if (sigaction(ends[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+			(void)sigaddset(&ours, ends[i]);
+	}
+	(void)sigprocmask(SIG_BLOCK, &ours, NULL);
+	return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
 }

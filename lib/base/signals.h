@@ -13,4 +13,8 @@ uint64_t rv_signals_ignored(void);
 /* The same for these alone: what else is not default an exec makes so. */
 void rv_signals_default_of(uint64_t ignored);
 
+/* TERM, INT and HUP become a descriptor (signalfd(2), not blocking) for this thread and those that it starts; one that was
+ * ignored at the start (nohup) stays so: blocked, it would come all the same.  -1 with errno. */
+int rv_signals_watch(void);
+
 #endif

@@ -1,6 +1,8 @@
 #include "lib/cli/cli.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +16,9 @@
 
 static const char *program_name = "rv";
 static bool stdout_failed;
+static int heeded = -1;
+
+#define PATIENCE_MS 2000
 
 void rv_cli_start(const char *program)
 {
@@ -77,13 +82,55 @@ int rv_cli_usage(const char *format, ...)
 	return RV_EXIT_USAGE;
 }
 
+void rv_cli_heed(int cancel)
+{
+	heeded = cancel;
+}
+
+/* Is there room?  A pipe that is ready takes PIPE_BUF bytes at once. */
+static int await_room(bool *cancelled, struct rv_error *err)
+{
+	for (;;) {
+		struct pollfd ready[] = { { .fd = STDOUT_FILENO, .events = POLLOUT },
+					  { .fd = *cancelled ? -1 : heeded, .events = POLLIN } };
+		int n = poll(ready, 2, *cancelled ? PATIENCE_MS : -1);
+
+		if (n < 0 && errno != EINTR)
+			return rv_error_set(err, RV_E_IO, errno, "poll");
+		if (n == 0)
+			return rv_error_set(err, RV_E_IO, 0, "cancelled, and nobody reads it");
+		if (n > 0 && ready[0].revents != 0)
+			return 0;
+		*cancelled = *cancelled || (n > 0 && ready[1].revents != 0);
+	}
+}
+
+static int write_heeding(const char *bytes, size_t len, struct rv_error *err)
+{
+	bool cancelled = false;
+
+	while (len > 0) {
+		size_t part = len < PIPE_BUF ? len : PIPE_BUF;
+		ssize_t n;
+
+		if (await_room(&cancelled, err) != 0)
+			return -1;
+		n = write(STDOUT_FILENO, bytes, part);
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return rv_error_set(err, RV_E_IO, errno, "write");
+		bytes += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
 int rv_cli_write(const void *bytes, size_t len)
 {
 	struct rv_error err = RV_ERROR_INIT;
 
 	if (stdout_failed)
 		return -1;
-	if (rv_io_write_all(STDOUT_FILENO, bytes, len, &err) != 0) {
+	if ((heeded >= 0 ? write_heeding(bytes, len, &err) : rv_io_write_all(STDOUT_FILENO, bytes, len, &err)) != 0) {
 		stdout_failed = true;
 		(void)rv_error_wrap(&err, "standard output");
 		rv_cli_say_error(&err);

@@ -97,6 +97,9 @@ int rv_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Write to stdout at once, whole; a failure is said once and kept for rv_cli_end(). */
 int rv_cli_write(const void *bytes, size_t len);
+/* Once `cancel` is readable, and for as long, a write to stdout that makes no way for two seconds fails: a reader that
+ * stopped does not keep whoever took the signals from ending.  -1: none, and a write waits for ever. */
+void rv_cli_heed(int cancel);
 /* The status that main returns: `status`, or 5 if a write to stdout failed. */
 int rv_cli_end(int status);
 

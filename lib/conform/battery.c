@@ -17,6 +17,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/signals.h"
 #include "lib/conform/trial.h"
 #include "lib/process/descend.h"
 #include "lib/process/spawn.h"
@@ -315,15 +316,9 @@ static int make_dir(struct battery *battery, struct rv_error *err)
 
 static int catch_signals(struct battery *battery, struct rv_error *err)
 {
-	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
-	sigset_t ours;
-
-	(void)sigemptyset(&ours);
-	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-		(void)sigaddset(&ours, numbers[i]);
-	(void)sigprocmask(SIG_BLOCK, &ours, &battery->mask);
+	(void)sigprocmask(SIG_BLOCK, NULL, &battery->mask);
 	(void)signal(SIGCHLD, SIG_DFL);
-	battery->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+	battery->signals = rv_signals_watch();
 	return battery->signals >= 0 ? 0 : rv_error_set(err, RV_E_IO, errno, "signalfd");
 }
 

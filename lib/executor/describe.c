@@ -105,7 +105,7 @@ int rv_describe(struct rv_buffer *out, const struct rv_service_options *options,
 
 	quiet.ledger = NULL; /* nothing is written, so nothing is made */
 	quiet.ledger_exec = NULL;
-	if (rv_service_start(&service, &quiet, 1, err) == 0 && rv_service_open(&service, command, err) == 0)
+	if (rv_service_start(&service, &quiet, 1, false, err) == 0 && rv_service_open(&service, command, err) == 0)
 		executor = rv_registry_find(&service.registry, (struct rv_span){ NULL, 0 }, err);
 	if (executor != NULL) {
 		service.options = options;

@@ -372,7 +372,7 @@ bool rv_dispatch_leaves_slot(const struct rv_dispatch *dispatch)
 {
 	return dispatch->stage == RV_STAGE_OUTCOME && !dispatch->has_workdir && !rv_dispatch_is_undoing(dispatch) &&
 	       dispatch->slot->socket >= 0 &&
-	       (!dispatch->ran || dispatch->survivors == 0) &&
+	       (!dispatch->ran || (dispatch->survivors == 0 && !rv_slot_is_changed(dispatch->slot))) &&
 	       (dispatch->host_slot == NULL || dispatch->host_slot->socket >= 0) &&
 	       dispatch->executor->refuse_orphan == NULL; /* which looks for the very row */
 }

@@ -219,7 +219,7 @@ static int run(struct session *session, struct rv_error *err)
 	const struct rv_executor *executor;
 	struct rv_job *job;
 
-	if (rv_service_start(service, &session->once->service, 1, err) != 0 || build_call(session, err) != 0 ||
+	if (rv_service_start(service, &session->once->service, 1, false, err) != 0 || build_call(session, err) != 0 ||
 	    rv_service_open(service, session->once->argv, err) != 0 || rv_service_take_signals(service, on_signal, session, err) != 0)
 		return -1;
 	if (service->signal_number != 0)

@@ -13,6 +13,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/io.h"
+#include "lib/base/signals.h"
 #include "lib/base/text.h"
 #include "lib/executor/command.h"
 #include "lib/process/slice.h"
@@ -70,7 +71,7 @@ static int start_spares(struct rv_service *service, struct rv_error *err)
 {
 	struct rv_error why = RV_ERROR_INIT;
 
-	if (service->options->isolate.one_shot || geteuid() == 0 || service->jobs[0].tool.containment != RV_CONTAIN_NAMESPACE)
+	if (geteuid() == 0 || service->jobs[0].tool.containment != RV_CONTAIN_NAMESPACE)
 		return 0; /* started when they are needed */
 	for (; service->spare_count < RV_SPARE_SLOTS; service->spare_count++) {
 		if (rv_slot_start(&service->spares[service->spare_count], &service->slots, RV_CONTAIN_NAMESPACE, &why, err) != 0)
@@ -104,6 +105,8 @@ static int replace_slot(struct rv_service *service, struct rv_slot *slot, struct
 
 int rv_service_renew(struct rv_service *service, struct rv_job *job, struct rv_slot *tainted, struct rv_error *err)
 {
+	if (tainted == NULL && job->tool.socket >= 0 && rv_slot_is_changed(&job->tool))
+		tainted = &job->tool;
 	if (tainted != NULL && tainted->socket >= 0)
 		rv_slot_stop(tainted, 0);
 	if ((job->tool.socket < 0 && replace_slot(service, &job->tool, err) != 0) ||
@@ -152,7 +155,7 @@ static int enclose(struct rv_service *service, struct rv_error *err)
 			       service->workdir_base, err);
 }
 
-int rv_service_start(struct rv_service *service, const struct rv_service_options *options, size_t jobs,
+int rv_service_start(struct rv_service *service, const struct rv_service_options *options, size_t jobs, bool many,
 		     struct rv_error *err)
 {
 	memset(service, 0, sizeof *service);
@@ -174,7 +177,7 @@ int rv_service_start(struct rv_service *service, const struct rv_service_options
 		if (start_job(service, &service->jobs[i], err) != 0)
 			return -1;
 	}
-	if (start_spares(service, err) != 0)
+	if (many && start_spares(service, err) != 0)
 		return -1;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
 		return rv_error_set(err, RV_E_IO, errno, "prctl(PR_SET_DUMPABLE)");
@@ -379,20 +382,9 @@ static void on_signal(struct rv_watch *watch, uint32_t events)
 int rv_service_take_signals(struct rv_service *service, void (*called)(void *owner), void *owner,
 			    struct rv_error *err)
 {
-	static const int ends[] = { SIGTERM, SIGINT, SIGHUP };
-	sigset_t ours;
-
-	(void)sigemptyset(&ours);
-	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-		struct sigaction now; /* one that was ignored when we were started (nohup) stays so */
-
-		if (sigaction(ends[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-			(void)sigaddset(&ours, ends[i]);
-	}
-	(void)sigprocmask(SIG_BLOCK, &ours, NULL);
 	service->on_signal = called;
 	service->owner = owner;
-	service->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+	service->signal_fd = rv_signals_watch();
 	if (service->signal_fd < 0)
 		return rv_error_set(err, RV_E_IO, errno, "signalfd");
 	service->signals = (struct rv_watch){ -1, on_signal, service };

@@ -99,11 +99,12 @@ struct rv_service {
 /* What is wrong with the combination of options, as RV_E_USAGE; 0 where nothing is. */
 int rv_service_check(const struct rv_service_options *options, char *const *command, struct rv_error *err);
 
-/* Slots for `jobs` dispatches at once; then undumpable.  Release it in either case. */
-int rv_service_start(struct rv_service *service, const struct rv_service_options *options, size_t jobs,
+/* Slots for `jobs` dispatches at once; then undumpable.  `many`: there will be more than one dispatch, and a slot that is
+ * lost is to be replaced.  Release it in either case. */
+int rv_service_start(struct rv_service *service, const struct rv_service_options *options, size_t jobs, bool many,
 		     struct rv_error *err);
-/* After a dispatch: a job whose worker was lost, or that has somebody in it who cannot be killed
- * (`tainted`: that slot of the job, or NULL), gets another, as strong as the one before and never a weaker
+/* After a dispatch: a job whose worker was lost, or changed by a tool, or that has somebody in it who cannot be
+ * killed (`tainted`: that slot of the job, or NULL), gets another, as strong as the one before and never a weaker
  * one.  -1: it is lost. */
 int rv_service_renew(struct rv_service *service, struct rv_job *job, struct rv_slot *tainted, struct rv_error *err);
 /* The same before a dispatch, for a worker that ended while it had nothing to do. */

@@ -101,7 +101,8 @@ static void hand_over(struct stream *stream)
 	}
 }
 
-/* A slot that lost its worker, or has somebody in it who cannot be killed, takes no other dispatch. */
+/* A slot that lost its worker, or whose worker was changed, or that has somebody in it who cannot be killed, takes no
+ * other dispatch. */
 static void free_job(struct stream *stream, struct rv_entry *entry)
 {
 	struct rv_error err = RV_ERROR_INIT;
@@ -187,12 +188,15 @@ static bool is_over(struct stream *stream)
 	       rv_clock_left_ms(stream->last_ms) == 0;
 }
 
-/* A slot that came free behind its answer wakes nobody: what waits for it is begun in the next turn. */
-static bool can_begin(const struct stream *stream)
+/* A slot that came free, or was lost, behind its answer wakes nobody: what waits for it is begun, or refused, in the next
+ * turn. */
+static bool can_go_on(const struct stream *stream)
 {
 	if (stream->ending || rv_queue_find(&stream->queue, RV_ENTRY_WAITING) == NULL ||
 	    count_running(stream) >= stream->options->jobs)
 		return false;
+	if (all_lost(stream))
+		return true;
 	for (size_t job = 0; job < stream->service.job_count; job++) {
 		if (is_free(stream, job))
 			return true;
@@ -206,7 +210,7 @@ static int64_t deadline(struct stream *stream)
 
 	if (stream->last_ms != 0 && stream->last_ms < first)
 		first = stream->last_ms;
-	if (can_begin(stream) || rv_inlet_is_ready(&stream->queue.in) ||
+	if (can_go_on(stream) || rv_inlet_is_ready(&stream->queue.in) ||
 	    (rv_queue_has_room(&stream->queue) && rv_inlet_has_line(&stream->queue.in)))
 		return 0;
 	for (size_t job = 0; job < stream->service.job_count; job++) {
@@ -312,7 +316,7 @@ int rv_stream_run(const struct rv_stream_options *options, struct rv_stream_resu
 	rv_memory_keep();
 	*result = (struct rv_stream_result){ .refused = false };
 	rv_queue_init(&stream.queue, options, result);
-	if (rv_service_start(&stream.service, &options->service, options->jobs * slots, err) == 0) {
+	if (rv_service_start(&stream.service, &options->service, options->jobs * slots, true, err) == 0) {
 		if (open_queue(&stream, err) == 0 && rv_service_open(&stream.service, options->command, err) == 0 &&
 		    rv_service_take_signals(&stream.service, on_signal, &stream, err) == 0) {
 			serve(&stream, err);

@@ -63,6 +63,30 @@ static int share_page(struct rv_slot *slot, struct rv_error *err)
 	return 0;
 }
 
+static bool read_limits(const struct rv_slot *slot, struct rlimit limits[RLIM_NLIMITS])
+{
+	for (int i = 0; i < RLIM_NLIMITS; i++) {
+		if (prlimit(slot->worker.pid, (__rlimit_resource_t)i, NULL, &limits[i]) != 0)
+			return false;
+	}
+	return true;
+}
+
+bool rv_slot_is_changed(const struct rv_slot *slot)
+{
+	struct rlimit now[RLIM_NLIMITS];
+
+	if (!slot->limits_known)
+		return false;
+	if (!read_limits(slot, now))
+		return true;
+	for (int i = 0; i < RLIM_NLIMITS; i++) {
+		if (now[i].rlim_cur != slot->limits[i].rlim_cur || now[i].rlim_max != slot->limits[i].rlim_max)
+			return true;
+	}
+	return false;
+}
+
 /* Start with exactly these namespaces; the worker itself says what it is. */
 static int start_with(struct rv_slot *slot, uint64_t namespaces, struct rv_error *err)
 {
@@ -96,6 +120,7 @@ static int start_with(struct rv_slot *slot, uint64_t namespaces, struct rv_error
 		if (await(slot->socket, HELLO_MS) > 0 && rv_wire_receive(slot->socket, &hello, NULL) == 1 &&
 		    hello.op == RV_WIRE_HELLO && (namespaces == 0 || hello.contained == 1) && hello.step == RV_START_OK) {
 			slot->containment = namespaces != 0 ? RV_CONTAIN_NAMESPACE : RV_CONTAIN_SUBREAPER;
+			slot->limits_known = read_limits(slot, slot->limits);
 			return 0;
 		}
 		(void)rv_child_kill(&slot->worker, LOST_MS, NULL);

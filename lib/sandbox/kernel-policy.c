@@ -1,7 +1,9 @@
 /* rv-exec's --sandbox kernel as tables: rv-exec(1) says what each row is for. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "lib/sandbox/calls.h"
@@ -65,6 +67,21 @@ static const struct rv_mount mounts[] = {
 #define REQUEST(given) WHERE(ioctl, RV_FILTER_ERRNO(EPERM), 1, RV_FILTER_INT, given)
 #define PERSONA(given) WHERE(personality, SECCOMP_RET_ALLOW, 0, RV_FILTER_INT, given)
 
+/* A set-user-ID file is its user's power in the hands of whoever runs it, and in what --rw shows it stays.  Its mode can
+ * be given by a call that makes it, too; where openat2(2) has its own, a filter does not see it. */
+#define SETS_USER(call, which) WHERE(call, RV_FILTER_ERRNO(EPERM), which, S_ISUID, S_ISUID)
+#define MAKES_USER(call, flag, which) \
+	{ .name = #call, .first = SYS_##call, .last = SYS_##call, .action = RV_FILTER_ERRNO(EPERM), \
+	  .tests = { { .argument = (which), .mask = (flag), .value = (flag) }, \
+		     { .argument = (which) + 1, .mask = S_ISUID, .value = S_ISUID } } }
+#define TMPFILE 020000000 /* O_TMPFILE without the O_DIRECTORY in it */
+#define FCHMODAT2 452
+#define POWER \
+	SETS_USER(fchmod, 1), SETS_USER(fchmodat, 2), SETS_USER(mknodat, 2), ABSENT(openat2), \
+	{ .name = "fchmodat2", .first = FCHMODAT2, .last = FCHMODAT2, .action = RV_FILTER_ERRNO(EPERM), \
+	  .tests = { { .argument = 2, .mask = S_ISUID, .value = S_ISUID } } }, \
+	MAKES_USER(openat, O_CREAT, 2), MAKES_USER(openat, TMPFILE, 2)
+
 /* The last call that was looked at; what a newer kernel adds is absent until it was. */
 #define LAST_KNOWN 469 /* file_setattr, Linux 6.17 */
 
@@ -78,6 +95,8 @@ static const struct rv_mount mounts[] = {
 	/* other processes */ \
 	NO(ptrace), NO(process_vm_readv), NO(process_vm_writev), NO(process_madvise), NO(process_mrelease), NO(kcmp), \
 	NO(pidfd_getfd), NO(move_pages), NO(migrate_pages), \
+	/* its worker, which is of the same user, and its limits are every later tool's: they may be read */ \
+	WHERE(prlimit64, SECCOMP_RET_ALLOW, 2, RV_FILTER_ALL, 0), WHERE(prlimit64, RV_FILTER_ERRNO(EPERM), 0, RV_FILTER_INT, 1), \
 	/* the kernel itself */ \
 	ABSENT(bpf), NO(perf_event_open), ABSENT(userfaultfd), ABSENT(io_uring_setup), ABSENT(io_uring_enter), \
 	ABSENT(io_uring_register), NO(kexec_load), NO(kexec_file_load), NO(init_module), NO(finit_module), \
@@ -90,7 +109,9 @@ static const struct rv_mount mounts[] = {
 	REQUEST(0x5423 /* TIOCSETD */)
 
 #ifdef __x86_64__
-#define NEVER_HERE NO(iopl), NO(ioperm), NO(modify_ldt), ABSENT(uselib), ABSENT(_sysctl), ABSENT(nfsservctl),
+#define NEVER_HERE \
+	NO(iopl), NO(ioperm), NO(modify_ldt), ABSENT(uselib), ABSENT(_sysctl), ABSENT(nfsservctl), \
+	SETS_USER(chmod, 1), SETS_USER(mknod, 1), SETS_USER(creat, 1), MAKES_USER(open, O_CREAT, 1), MAKES_USER(open, TMPFILE, 1),
 #else
 #define NEVER_HERE
 #endif
@@ -101,11 +122,11 @@ static const struct rv_mount mounts[] = {
 #define CLOSED { .name = "socket", .first = SYS_socket, .last = SYS_socket, .action = RV_FILTER_ERRNO(EAFNOSUPPORT) }
 
 static const struct rv_filter_rule rules[] = {
-	NEVER, NEVER_HERE FAMILY(AF_UNIX), CLOSED, PAIRS, FUTURE,
+	NEVER, POWER, NEVER_HERE FAMILY(AF_UNIX), CLOSED, PAIRS, FUTURE,
 };
 
 static const struct rv_filter_rule net_rules[] = {
-	NEVER, NEVER_HERE FAMILY(AF_UNIX), FAMILY(AF_INET), FAMILY(AF_INET6),
+	NEVER, POWER, NEVER_HERE FAMILY(AF_UNIX), FAMILY(AF_INET), FAMILY(AF_INET6),
 	/* routes and addresses, as getaddrinfo(3) asks for them, and no other netlink */
 	{ .name = "socket", .first = SYS_socket, .last = SYS_socket, .action = SECCOMP_RET_ALLOW,
 	  .tests = { { .argument = 0, .mask = RV_FILTER_INT, .value = AF_NETLINK },
