@@ -1,11 +1,12 @@
 /* rv-confine(1): run one bounded program against read-only snapshots and report what was observed. */
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "lib/base/signals.h"
 #include "lib/cli/cli.h"
 #include "lib/confine/hostprobe.h"
 #include "lib/confine/once.h"
@@ -32,7 +33,7 @@ struct options {
 	bool jobs_given;
 	bool unordered;
 	uint64_t max_output, max_data, max_memory;
-	bool limits_given;
+	bool limits_given, memory_given;
 };
 
 #define AT(member) offsetof(struct options, member)
@@ -54,7 +55,7 @@ static const struct rv_option table[] = {
 	{ "cpu-seconds", 0, RV_OPT_INTEGER, AT(once.bounds.cpu_seconds), AT(limits_given), "N", "processor time (30)", 1, RV_CONFINE_CPU_MAX_S, NULL },
 	{ "max-descriptors", 0, RV_OPT_INTEGER, AT(once.bounds.max_descriptors), AT(limits_given), "N", "open descriptors (64)", RV_CONFINE_DESCRIPTORS_MIN, RV_CONFINE_DESCRIPTORS_MAX, NULL },
 	{ "max-data", 0, RV_OPT_SIZE, AT(max_data), AT(limits_given), "SIZE", "RLIMIT_DATA, which is no cap on hostile memory (1GiB)", 0, 0, NULL },
-	{ "max-memory", 0, RV_OPT_SIZE, AT(max_memory), AT(limits_given), "SIZE", "stop a program that takes more, by a cgroup or a watch", 0, 0, NULL },
+	{ "max-memory", 0, RV_OPT_SIZE, AT(max_memory), AT(memory_given), "SIZE", "stop a program that takes more, by a cgroup or a watch", 0, 0, NULL },
 	{ "cgroup", 0, RV_OPT_STRING, AT(cgroup), RV_UNSEEN, "DIR", "a delegated cgroup v2 directory for that (root: cgroup v1)", 0, 0, NULL },
 	{ "root", 0, RV_OPT_STRING, AT(root), RV_UNSEEN, "DIR", "where the slots are: canonical, the caller's, 0700\n(a private one under $TMPDIR)", 0, 0, NULL },
 	{ "max-retained", 0, RV_OPT_INTEGER, AT(max_retained), RV_UNSEEN, "N", "slots under the root (8)", 1, RV_CONFINE_MAX_RETAINED, NULL },
@@ -176,23 +177,9 @@ static int probe(const struct options *o)
 	return status;
 }
 
-/* TERM, INT and HUP become a descriptor, for all threads; those that were ignored stay so. */
-static int watch_signals(void)
-{
-	sigset_t set;
-
-	(void)signal(SIGPIPE, SIG_IGN); /* a reader that goes away is a cancellation, and leaves nothing behind */
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGHUP);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static void cancel_all(void)
 {
-	(void)kill(getpid(), SIGTERM); /* blocked: it is only seen */
+	(void)kill(getpid(), SIGTERM); /* blocked: it is only seen; ignored: what runs goes on to its own end */
 }
 
 static int run_stream(const struct options *o, struct rv_confine *confine)
@@ -213,10 +200,10 @@ static int run_once(const struct options *o, struct rv_confine *confine)
 	struct rv_error err = RV_ERROR_INIT;
 	int status;
 
-	if (rv_confine_run_once(confine, &o->once, &out, &status, &err) == 0)
-		(void)rv_cli_write(out.data, out.len);
-	else
+	if (rv_confine_run_once(confine, &o->once, &out, &status, &err) != 0)
 		status = fail(&err);
+	if (out.len > 0)
+		(void)rv_cli_write(out.data, out.len);
 	rv_buffer_release(&out);
 	return status;
 }
@@ -238,7 +225,14 @@ static int run(const struct options *o)
 	if (o->on_event != NULL && (rv_text_split(o->on_event, &words, &count, &err) != 0 || count == 0))
 		return rv_cli_usage("--on-event names no program");
 	options.event_command = words;
-	options.cancel = watch_signals();
+	(void)signal(SIGPIPE, SIG_IGN); /* a reader that goes away is a cancellation, and leaves nothing behind */
+	options.cancel = rv_signals_watch();
+	if (options.cancel < 0) { /* blocked they are, and nobody would see them */
+		(void)rv_error_set(&err, RV_E_IO, errno, "signalfd");
+		free(words);
+		return fail(&err);
+	}
+	rv_cli_heed(options.cancel);
 	if (rv_confine_start(&confine, &options, &err) != 0)
 		status = fail(&err);
 	else
@@ -255,7 +249,7 @@ static int run(const struct options *o)
 static int check_forms(const struct options *o, int operands)
 {
 	bool one = o->once.runtime != NULL || o->once.program != NULL || o->once.entry != NULL || o->once.input != NULL ||
-		   o->once.pins != NULL || o->once.unpinned || o->limits_given || o->once.stdout_file != NULL ||
+		   o->once.pins != NULL || o->once.unpinned || o->limits_given || o->memory_given || o->once.stdout_file != NULL ||
 		   o->once.stderr_file != NULL;
 	int forms = (o->describe_runtime != NULL) + o->describe_profile + (o->snapshot != NULL) + o->probe + o->stream;
 
@@ -304,7 +298,8 @@ static int start(struct options *o, int operands, char *const *operand)
 	o->once.arg_count = (size_t)operands;
 	o->once.bounds.max_output = rv_confine_bound_of(o->max_output);
 	o->once.bounds.max_data = rv_confine_bound_of(o->max_data);
-	o->once.bounds.max_memory = rv_confine_bound_of(o->max_memory);
+	/* none is not what 0 asks for */
+	o->once.bounds.max_memory = o->memory_given && o->max_memory == 0 ? -1 : rv_confine_bound_of(o->max_memory);
 	return status == RV_EXIT_DONE ? run(o) : status;
 }
 

@@ -334,3 +334,27 @@ print("sha256:" + hashlib.sha256(text).hexdigest())' "$1"
 	mkfifo tree/fifo
 	unavailable 'neither a file' /bin/sh --runtime-tree "$PWD/tree"
 }
+
+@test "a link that leads to where the snapshots go inside: invalid, since the snapshot would stand for the runtime" {
+	rv_need bwrap
+	mkdir -p root prog/tree away/tree in
+	chmod 700 root
+	echo forged >prog/tree/x
+	echo genuine >away/tree/x
+	cp "$SH" away/sh
+	ln -s /program/tree tree
+	ln -s /program/sh sh
+	echo 'read -r l </program/tree/x; echo "$l"' >prog/main.sh
+	placed() {
+		bwrap --ro-bind /usr /usr --symlink usr/lib /lib --symlink usr/lib64 /lib64 --symlink usr/bin /bin --proc /proc --dev /dev \
+			--bind "$RV_BIN" "$RV_BIN" --bind "$PWD" "$PWD" --bind "$PWD/away" "$1" \
+			rv-confine --root "$PWD/root" --program prog --input in --unpinned --entry main.sh --profile landlock/1 "${@:2}" >result 2>stderr
+	}
+	placed /elsewhere --runtime "$SH" || rv_die "$(cat stderr)"
+	for bad in "--runtime $SH --runtime-tree $PWD/tree" "--runtime $PWD/sh"; do
+		# shellcheck disable=SC2086
+		rv_fails 2 placed /program $bad || rv_die "$bad: $(cat stderr)" || return
+		grep -q 'where the snapshots go: /program/' stderr || rv_die "$(cat stderr)" || return
+	done
+	[ -z "$(ls -A root)" ]
+}

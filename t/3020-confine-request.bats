@@ -68,6 +68,7 @@ pinned() {
 	invalid "${base[@]}" --runtime "$SH" --entry main.sh --max-output 65MiB
 	invalid "${base[@]}" --runtime "$SH" --entry main.sh --max-data 1KiB
 	invalid "${base[@]}" --runtime "$SH" --entry main.sh --max-memory 1KiB
+	invalid "${base[@]}" --runtime "$SH" --entry main.sh --max-memory 0
 	invalid "${base[@]}" --runtime "$SH" --entry main.sh --runtime-tree "$PWD/root"
 	invalid "${base[@]}" --runtime "$SH" --entry main.sh --runtime-tree "$PWD"
 	invalid "${base[@]}" --runtime "$SH" --entry main.sh -- $'\377'

@@ -250,3 +250,11 @@ EOT
 	env --ignore-signal=CHLD rv-confine --probe >ignored || true
 	rv_equal "$(cat probed)" "$(cat ignored)"
 }
+
+@test "a file of the output that cannot be written takes no result along" {
+	script main.sh <<<'echo ran'
+	run_sh main.sh --stdout "$PWD/nowhere/out"
+	rv_equal 5 "$status"
+	grep -q nowhere/out stderr
+	holds "$GOOD" 'out == b"ran\n"'
+}

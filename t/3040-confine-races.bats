@@ -42,7 +42,9 @@ setup() {
 @test "cancelled while it runs: a fact, and attributable" {
 	script main.sh <<<'echo begun; while :; do :; done'
 	on_event admitted <<<'kill -INT $PPID'
-	run_sh main.sh --on-event "$PWD/hook"
+	status=0 # whoever started the tests may ignore it: a shell's background job
+	env --default-signal=INT rv-confine --root "$PWD/root" --runtime "$SH" --program prog --input in --entry main.sh --unpinned \
+		--on-event "$PWD/hook" >result 2>stderr || status=$?
 	rv_equal 0 "$status"
 	holds "$GOOD" 'p["stopped"] == "cancelled"'
 }
@@ -215,4 +217,44 @@ groups() {
 	rv_equal 1 "$status"
 	holds 'out == b"swapped\n"' 'r["status"] == "observed" and r["attributable"] is False' \
 		'r["problems"][0].startswith("namespace changed")' 'r["namespace"]["state"] == "quarantined"'
+}
+
+@test "nohup: a signal that was ignored at the start stays so; the others cancel" {
+	script main.sh <<<'i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done; echo done'
+	on_event admitted <<<"kill -HUP \$PPID && : >$PWD/sent"
+	status=0
+	env --ignore-signal=HUP rv-confine --root "$PWD/root" --runtime "$SH" --program prog --input in --entry main.sh --unpinned \
+		--on-event "$PWD/hook" >result 2>stderr || status=$?
+	[ -e sent ]
+	rv_equal 0 "$status"
+	holds "$GOOD" 'p["stopped"] is None and out == b"done\n"'
+}
+
+@test "a reader that stopped does not keep a signal from ending it" {
+	script main.sh <<<'i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789012345678901234567890123; i=$((i + 1)); done'
+	on_event collected <<<": >$PWD/over"
+	mkfifo reader
+	exec 5<>reader
+	env --default-signal=TERM rv-confine --root "$PWD/root" --runtime "$SH" --program prog --input in --entry main.sh --unpinned \
+		--on-event "$PWD/hook" >reader 2>stderr 5<&- 3>&- &
+	rv_until test -e over
+	sleep 0.3
+	kill -0 $! # it waits for room
+	kill -TERM $!
+	status=0
+	timeout 20 tail --pid=$! -f /dev/null
+	wait $! || status=$?
+	exec 5<&-
+	rv_equal 5 "$status"
+	grep -q 'nobody reads it' stderr
+	root_is_empty
+}
+
+@test "what stands at the end of a run that was stopped at its deadline has its time, too" {
+	script main.sh <<<'while :; do :; done'
+	on_event collected <<<"sleep 0.3; echo \$namespace >$PWD/told"
+	run_sh main.sh --timeout 200ms --on-event "$PWD/hook"
+	holds "$GOOD" 'p["stopped"] == "timeout"'
+	[ ! -s stderr ] || rv_die "$(cat stderr)"
+	rv_equal "$PWD/root/slot-0" "$(cat told)"
 }

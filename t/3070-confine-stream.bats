@@ -99,3 +99,33 @@ EOT
 	{ rv-confine --stream --root "$PWD/root" <requests 2>stderr || :; } | head -n 1 >/dev/null
 	root_is_empty
 }
+
+@test "--verify identity: a stream that comes to a bad end takes back what a changed runtime did, too" {
+	cp "$SH" rt
+	pins_for "$PWD/rt" linux/1
+	request ".id = \"run-1\" | .runtime.path = \"$PWD/rt\"" >requests
+	# One line, its answer; the runtime gets another byte; then reading fails, since the connection is reset.
+	cat >drive.py <<'EOT'
+import mmap, os, socket, struct, subprocess, sys
+listener = socket.create_server(("127.0.0.1", 0))
+there = socket.create_connection(listener.getsockname())
+here, _ = listener.accept()
+stream = subprocess.Popen(["rv-confine", "--stream", "--verify", "identity", "--root", sys.argv[1]], stdin=here, stdout=subprocess.PIPE)
+here.close()
+there.sendall(open("requests", "rb").read())
+sys.stdout.buffer.write(stream.stdout.readline())
+file = os.open("rt", os.O_RDWR)
+with mmap.mmap(file, 0) as image:
+    image[-1] ^= 1
+there.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+there.close()
+sys.stdout.buffer.write(stream.stdout.read())
+sys.stdout.flush()
+sys.exit(stream.wait())
+EOT
+	status=0
+	/usr/bin/python3 -I drive.py "$PWD/root" >result 2>stderr || status=$?
+	rv_equal 5 "$status"
+	grep -q 'standard input' stderr
+	holds 'results[0]["attributable"]' 'results[1:] == [{"withdrawn": ["run-1"], "reason": "runtime changed"}]'
+}

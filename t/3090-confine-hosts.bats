@@ -90,3 +90,30 @@ with_error() {
 	done
 	rv_equal '' "$(ls -A root)"
 }
+
+@test "whatever the caller has open, and in a stream beside others: the host is tried without it" {
+	script main.sh <<<'echo ran'
+	for profile in linux/1 landlock/1; do
+		[ $profile = landlock/1 ] || rv_need userns
+		status=0
+		bash -c 'for i in {3..120}; do eval "exec $i</dev/null"; done; exec "$@"' - \
+			rv-confine --root "$PWD/root" --program prog --input in --unpinned --runtime "$SH" --entry main.sh --profile $profile >result 2>stderr || status=$?
+		holds "$GOOD" 'out == b"ran\n"' || rv_die "$profile"
+	done
+}
+
+@test "limits of the caller's own that are too low: unsupported-host, which ones, and nothing is written" {
+	script main.sh <<<'echo ran'
+	status=0
+	(ulimit -n 1000 && exec rv-confine --root "$PWD/root" --program prog --input in --unpinned --runtime "$SH" --entry main.sh --profile landlock/1) >result 2>stderr || status=$?
+	rv_equal 3 "$status"
+	holds 'r["reason"] == "unsupported-host" and r["namespace"] is None' '"ulimit -Hn" in r["message"] and "1000" in r["message"]'
+	root_is_empty
+	(ulimit -n 1001 && exec rv-confine --root "$PWD/root" --program prog --input in --unpinned --runtime "$SH" --entry main.sh --profile landlock/1) >result 2>stderr
+	holds "$GOOD"
+	status=0
+	(ulimit -t 20 && exec rv-confine --root "$PWD/root" --program prog --input in --unpinned --runtime "$SH" --entry main.sh --profile landlock/1) >result 2>stderr || status=$?
+	rv_equal 3 "$status"
+	holds 'r["reason"] == "unsupported-host" and r["namespace"] is None' '"ulimit -H" in r["message"]'
+	root_is_empty
+}

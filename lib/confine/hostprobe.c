@@ -23,6 +23,9 @@ static const char mount_remedy[] =
 	"allow mounts in a user namespace: an AppArmor profile with userns (Ubuntu), or a container with its own";
 static const char landlock_remedy[] = "a kernel with CONFIG_SECURITY_LANDLOCK, and landlock in its lsm= list";
 static const char cgroup_remedy[] = "a delegated cgroup v2 directory that holds no process itself";
+static const char descriptors_remedy[] = "the caller's hard limit of open descriptors (ulimit -Hn) must be above 1000";
+static const char limits_remedy[] =
+	"the caller's own hard limits (ulimit -H) must not be below 30 s of processor time, 64 descriptors and 1 GiB of data";
 static const char calls_remedy[] = "a kernel with CONFIG_SECCOMP_FILTER";
 
 static const char *remedy_for(int step)
@@ -34,6 +37,10 @@ static const char *remedy_for(int step)
 	case RV_BOUNDARY_MOUNT:
 	case RV_BOUNDARY_PIVOT:
 		return mount_remedy;
+	case RV_BOUNDARY_RUNTIME:
+		return descriptors_remedy;
+	case RV_BOUNDARY_LIMITS:
+		return limits_remedy;
 	case RV_BOUNDARY_LANDLOCK:
 		return landlock_remedy;
 	case RV_BOUNDARY_SECCOMP:

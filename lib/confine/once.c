@@ -86,11 +86,16 @@ static int finish(const struct rv_confine_once *once, const struct rv_confine_re
 		return -1;
 	}
 	*status = rv_confine_exit(result);
+	/* First: a file that cannot be written takes no result along. */
+	if (rv_confine_result_add_json(out, result, request, 0, err) != 0) {
+		rv_buffer_clear(out);
+		return -1;
+	}
 	if ((result->status == RV_CONFINE_OBSERVED || result->status == RV_CONFINE_UNRESOLVED) &&
 	    (write_file(once->stdout_file, &result->facts.out, err) != 0 ||
 	     write_file(once->stderr_file, &result->facts.err, err) != 0))
 		return -1;
-	return rv_confine_result_add_json(out, result, request, 0, err);
+	return 0;
 }
 
 int rv_confine_run_once(struct rv_confine *confine, const struct rv_confine_once *once, struct rv_buffer *out, int *status,

@@ -27,7 +27,8 @@ struct rv_confine_once {
 	const char *stdout_file, *stderr_file; /* NULL: none */
 };
 
-/* The result's line is appended to `out`, and its exit status set.  -1: RV_E_REQUEST for an invalid request, RV_E_IO. */
+/* The result's line is appended to `out`, and its exit status set.  -1: RV_E_REQUEST for an invalid request, RV_E_IO;
+ * what was observed is in `out` even then, where only a file of the output could not be written. */
 int rv_confine_run_once(struct rv_confine *confine, const struct rv_confine_once *once, struct rv_buffer *out, int *status,
 			struct rv_error *err);
 

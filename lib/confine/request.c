@@ -107,23 +107,13 @@ static int check_pins(const struct rv_confine_request *request, struct rv_error 
 	return 0;
 }
 
-/* The snapshots' own places inside are not a runtime's. */
-static int check_place(const char *path, struct rv_error *err)
-{
-	if (rv_names_is_below(path, "/program") || rv_names_is_below(path, "/input"))
-		return rv_error_set(err, RV_E_REQUEST, 0, "a runtime does not lie where the snapshots go: %s", path);
-	return 0;
-}
-
 int rv_confine_request_check(const struct rv_confine_request *request, bool allow_home, const char *root, struct rv_error *err)
 {
 	struct rv_runtime_spec spec = rv_confine_request_runtime(request, allow_home, root);
 	int result = rv_runtime_check_spec(&spec, err);
 
 	if (result == 0)
-		result = check_place(request->runtime, err);
-	for (size_t i = 0; result == 0 && i < request->tree_count; i++)
-		result = check_place(request->trees[i], err);
+		result = rv_runtime_check_places(&spec, NULL, err);
 	if (result == 0)
 		result = check_bounds(&request->bounds, err);
 	if (result == 0)

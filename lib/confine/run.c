@@ -86,9 +86,11 @@ static int check_identity(struct run *run)
 	int result = known ? rv_confine_identify(run->confine, &spec, &run->runtime, &err)
 			   : rv_runtime_describe(&run->runtime, &spec, &err);
 
+	if (result == 0)
+		result = rv_runtime_check_places(&spec, &run->runtime, &err);
 	if (result != 0 && err.code == RV_E_HOST)
 		return refuse(run, RV_REASON_HOST, &err);
-	if (result != 0 && err.code == RV_E_REQUEST) { /* a tree that a link leads where none may be */
+	if (result != 0 && err.code == RV_E_REQUEST) { /* a link leads where nothing of a runtime may be */
 		run->result->status = RV_CONFINE_INVALID;
 		run->result->error = err;
 		return rv_error_wrap(&run->result->error, "invalid confined run request");
@@ -233,6 +235,7 @@ static int launch(struct run *run)
 		remove_namespace(run);
 		return -1;
 	}
+	run->events.deadline_ms = 0; /* the run is over, and its deadline may be: what stands here is not killed for that */
 	rv_event_namespace(&run->events, "collected", run->ns.path);
 	return 0;
 }

@@ -27,6 +27,28 @@ int rv_runtime_check_spec(const struct rv_runtime_spec *spec, struct rv_error *e
 	return 0;
 }
 
+static int check_place(const char *path, struct rv_error *err)
+{
+	if (rv_names_is_below(path, "/program") || rv_names_is_below(path, "/input"))
+		return rv_error_set(err, RV_E_REQUEST, 0, "a runtime does not lie where the snapshots go: %s", path);
+	return 0;
+}
+
+int rv_runtime_check_places(const struct rv_runtime_spec *spec, const struct rv_runtime *runtime, struct rv_error *err)
+{
+	int result = check_place(spec->path, err);
+
+	for (size_t i = 0; result == 0 && i < spec->tree_count; i++)
+		result = check_place(spec->trees[i], err);
+	for (size_t i = 0; runtime != NULL && result == 0 && i < runtime->closure.count; i++)
+		result = check_place(runtime->closure.files[i].path, err);
+	for (size_t i = 0; runtime != NULL && result == 0 && i < runtime->aliases.count; i++)
+		result = check_place(runtime->aliases.items[i].path, err);
+	for (size_t i = 0; runtime != NULL && result == 0 && i < runtime->tree_count; i++)
+		result = check_place(runtime->trees[i].path, err);
+	return result;
+}
+
 /* The extension modules of a tree need libraries too. */
 static int add_modules(struct rv_runtime *runtime, const struct rv_tree *tree, struct rv_error *err)
 {

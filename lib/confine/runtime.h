@@ -44,6 +44,10 @@ struct rv_runtime {
 /* What needs no reading of the file system: RV_E_REQUEST. */
 int rv_runtime_check_spec(const struct rv_runtime_spec *spec, struct rv_error *err);
 
+/* Nothing of a runtime lies where the snapshots go inside, by the names that were asked for or, where `runtime` is not
+ * NULL, by those that they lead to and over: a snapshot would hide it, and stand for it.  RV_E_REQUEST. */
+int rv_runtime_check_places(const struct rv_runtime_spec *spec, const struct rv_runtime *runtime, struct rv_error *err);
+
 /* Find everything and stamp it, without hashing.  RV_E_REQUEST (a tree that may not be), RV_E_HOST, RV_E_RUNTIME. */
 int rv_runtime_look(struct rv_runtime *runtime, const struct rv_runtime_spec *spec, struct rv_error *err);
 /* And hash it, over all cores. */

@@ -258,7 +258,7 @@ int rv_confine_stream_run(const struct rv_confine_stream *stream, int *worst, st
 			     .room = PTHREAD_COND_INITIALIZER, .input = RV_BUFFER_INIT, .err = RV_ERROR_INIT };
 	pthread_t threads[JOBS_MAX];
 	size_t started = 0;
-	int result = 0;
+	int result;
 
 	if (rv_confine_open_groups(stream->confine, err) != 0)
 		return -1;
@@ -268,11 +268,10 @@ int rv_confine_stream_run(const struct rv_confine_stream *stream, int *worst, st
 	(void)work(&flow);
 	for (size_t i = 0; i < started; i++)
 		(void)pthread_join(threads[i], NULL);
+	result = withdraw(&flow, err); /* also where the stream came to a bad end: what was answered stands on its runtimes */
 	if (flow.failed) {
 		*err = flow.err;
 		result = -1;
-	} else {
-		result = withdraw(&flow, err);
 	}
 	*worst = flow.worst;
 	release(&flow);

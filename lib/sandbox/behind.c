@@ -53,10 +53,21 @@ static int place_descriptors(struct rv_behind *run)
 	return 0;
 }
 
+int rv_behind_raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return -1;
+	if (limit.rlim_cur > RV_BOUNDARY_EXEC)
+		return 0;
+	limit.rlim_cur = RV_BOUNDARY_EXEC + 1;
+	return setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* The runtime as it is in here, at a number that the limit of descriptors will rule out for good. */
 static int open_runtime(const struct rv_boundary *boundary)
 {
-	struct rlimit limit;
 	struct stat info;
 	rv_auto_fd int fd = open(boundary->runtime, O_PATH | O_CLOEXEC);
 
@@ -66,13 +77,8 @@ static int open_runtime(const struct rv_boundary *boundary)
 		errno = EXDEV;
 		return -1;
 	}
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+	if (rv_behind_raise_descriptors() != 0)
 		return -1;
-	if (limit.rlim_cur <= RV_BOUNDARY_EXEC) {
-		limit.rlim_cur = RV_BOUNDARY_EXEC + 1;
-		if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-			return -1;
-	}
 	return dup3(fd, RV_BOUNDARY_EXEC, O_CLOEXEC) < 0 ? -1 : 0;
 }
 

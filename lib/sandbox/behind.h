@@ -18,6 +18,9 @@ struct rv_behind {
 /* Say which step failed, with errno; what the process then exits with. */
 int rv_behind_refuse(struct rv_behind *run, int step);
 
+/* The soft limit of descriptors so high that the runtime has its number; the hard one is the caller's. */
+int rv_behind_raise_descriptors(void);
+
 /* Where a source is, inside. */
 const char *rv_behind_target(const struct rv_mount *mount, const struct rv_source *source);
 
