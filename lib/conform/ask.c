@@ -70,7 +70,7 @@ static void add_isolation(struct rv_buffer *out, const struct rv_ask *ask)
 	rv_buffer_add_byte(out, '}');
 }
 
-static void add_config(struct rv_buffer *out, const struct rv_trial *trial, const struct rv_ask *ask, bool noted)
+static void add_command(struct rv_buffer *out, const struct rv_trial *trial, const struct rv_ask *ask, bool noted)
 {
 	rv_json_member_string(out, "command", ask->script != NULL ? "/bin/sh" : ask->command);
 	if (ask->script != NULL) {
@@ -81,6 +81,22 @@ static void add_config(struct rv_buffer *out, const struct rv_trial *trial, cons
 	} else {
 		add_strings(out, "args", ask->words);
 	}
+}
+
+/* What stands in place of a command. */
+static void add_permits(struct rv_buffer *out, const struct rv_ask *ask)
+{
+	rv_json_member_string(out, "manifest", ask->manifest);
+	if (ask->approvals != NULL)
+		rv_json_member_string(out, "approvals", ask->approvals);
+}
+
+static void add_config(struct rv_buffer *out, const struct rv_trial *trial, const struct rv_ask *ask, bool noted)
+{
+	if (ask->manifest != NULL)
+		add_permits(out, ask);
+	else
+		add_command(out, trial, ask, noted);
 	add_strings(out, "allowEnv", ask->allow_env);
 	if (ask->mint != NULL) {
 		rv_json_add_name(out, "credentials");
@@ -106,6 +122,8 @@ static void add_request(struct rv_buffer *out, const struct rv_trial *trial, con
 	if (ask->container != NULL)
 		rv_json_member_string(out, "executor", "container");
 	rv_json_member_raw(out, "args", ask->args.len > 0 ? ask->args : RV_SPAN("{}"));
+	if (ask->members != NULL)
+		rv_buffer_printf(out, ",%s", ask->members);
 	rv_json_add_name(out, "ctx");
 	rv_buffer_add_byte(out, '{');
 	(void)snprintf(text, sizeof text, "run-%s", trial->nonce);

@@ -16,7 +16,7 @@
 
 /* Zero and NULL mean the default in parentheses. */
 struct rv_ask {
-	const char *script;             /* the tool as shell text, or: */
+	const char *script;             /* the tool as shell text, or (none of both beside a manifest): */
 	const char *command;            /* a program */
 	const char *const *words;       /* its arguments, NULL-terminated; may be NULL */
 	struct rv_span tool_json;       /* the tool's name as JSON ("probe") */
@@ -31,6 +31,9 @@ struct rv_ask {
 	int64_t grace_ms;               /* (1000) */
 	int64_t max_output;             /* (1 MiB) */
 	const char *ledger;             /* a path (none) */
+	const char *manifest;           /* a path: it says what is run, and there is no command beside it (none) */
+	const char *approvals;          /* a path (none) */
+	const char *members;            /* more members of the request, raw JSON: "\"spec\":{...}" (none) */
 	const char *const *set;         /* NAME=VALUE in the adapter's environment */
 	const char *sandbox;            /* "kernel" (none) */
 	const char *const *readable;    /* paths that the sandbox shows, NULL-terminated */

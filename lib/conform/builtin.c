@@ -98,6 +98,8 @@ static void add_config(struct rv_argv *line, const struct rv_json_node *config)
 	add_number(line, "--max-output", rv_json_get(config, "maxOutputBytes"), "");
 	add_text(line, "--ledger", rv_json_get(config, "ledger"));
 	add_text(line, "--workdir-base", rv_json_get(config, "workdirBase"));
+	add_text(line, "--manifest", rv_json_get(config, "manifest"));
+	add_text(line, "--approvals", rv_json_get(config, "approvals"));
 	add_isolation(line, config);
 }
 
@@ -152,7 +154,8 @@ static void add_request(struct rv_buffer *out, const struct rv_json_doc *doc, co
 		rv_buffer_add_byte(out, ':');
 		rv_json_add_source(out, doc, member);
 	}
-	add_spec(out, doc, config, rv_json_get(request, "spec"));
+	if (rv_json_get(config, "manifest") == NULL || rv_json_get(request, "spec") != NULL)
+		add_spec(out, doc, config, rv_json_get(request, "spec"));
 	rv_buffer_add_string(out, "}\n");
 }
 
@@ -182,6 +185,11 @@ static void add_words(struct rv_argv *line, const struct rv_json_node *list)
 	}
 }
 
+static bool says_what_runs(const struct rv_json_node *config)
+{
+	return rv_json_is_string(rv_json_get(config, "manifest")) || rv_json_is_string(rv_json_get(config, "command"));
+}
+
 static void add_call(struct rv_argv *line, const struct rv_json_node *config, const struct rv_json_node *request)
 {
 	const struct rv_json_node *ctx = rv_json_get(request, "ctx");
@@ -193,6 +201,8 @@ static void add_call(struct rv_argv *line, const struct rv_json_node *config, co
 	add_text(line, "--agent-type", rv_json_get(ctx, "agentType"));
 	rv_argv_add(line, "--args-file");
 	rv_argv_add(line, "-");
+	if (rv_json_get(config, "manifest") != NULL)
+		return;
 	rv_argv_add(line, "--");
 	rv_argv_add_span(line, rv_json_string(rv_json_get(config, "command")));
 	add_words(line, rv_json_get(config, "args"));
@@ -210,7 +220,7 @@ static bool is_one_call(const struct rv_json_node *config, const struct rv_json_
 	return !line->failed && bytes < WORDS_MAX && rv_json_is_string(key) &&
 	       rv_json_get(rv_json_get(request, "ctx"), "agentSeq") == NULL && rv_json_get(request, "id") == NULL &&
 	       rv_json_get(request, "spec") == NULL && rv_json_get(request, "executor") == NULL &&
-	       rv_json_is_string(rv_json_get(config, "command")) && rv_json_is_string(rv_json_get(request, "tool")) &&
+	       says_what_runs(config) && rv_json_is_string(rv_json_get(request, "tool")) &&
 	       rv_json_get(request, "args") != NULL;
 }
 
@@ -255,7 +265,7 @@ static int dispatch(const struct rv_json_doc *doc, const struct rv_json_node *ro
 	rv_argv_add(&line, "rv-exec");
 	rv_argv_add(&line, "--json");
 	add_config(&line, config);
-	if (rv_json_is_string(rv_json_get(config, "command")))
+	if (says_what_runs(config))
 		add_call(&line, config, request);
 	result = is_one_call(config, request, &line) ? one_call(doc, &line, request, err)
 						     : stream(doc, config, request, err);

@@ -10,7 +10,7 @@ const char *rv_capability_name(size_t index)
 {
 	static const char *const names[RV_CAPABILITIES] = {
 		"ledger", "two-phase", "credentials", "contain", "abort", "key", "keys", "canonical", "scan", "repair",
-		"stream", "confine", "kernel", "container",
+		"stream", "confine", "kernel", "container", "manifest", "approvals",
 	};
 
 	return index < RV_CAPABILITIES ? names[index] : NULL;
@@ -19,7 +19,7 @@ const char *rv_capability_name(size_t index)
 static const struct rv_check *const executor_tables[] = {
 	rv_checks_first, rv_checks_crash, rv_checks_protocol, rv_checks_environment, rv_checks_tool, rv_checks_time,
 	rv_checks_tree, rv_checks_output, rv_checks_spawn, rv_checks_workdir, rv_checks_credentials, rv_checks_rows,
-	rv_checks_identity, rv_checks_hostile, rv_checks_hostile_ends, NULL,
+	rv_checks_identity, rv_checks_manifest, rv_checks_hostile, rv_checks_hostile_ends, NULL,
 };
 
 static const struct rv_check *const ledger_tables[] = { rv_checks_scan, rv_checks_repair, rv_checks_append, NULL };

@@ -29,10 +29,12 @@ enum rv_capability {
 	RV_CAN_STREAM = 1 << 10,     /* ADAPTER --stream */
 	RV_CAN_CONFINE = 1 << 11,    /* ADAPTER --confine */
 	RV_CAN_KERNEL = 1 << 12,     /* config.sandbox "kernel", config.readable */
-	RV_CAN_CONTAINER = 1 << 13   /* request.executor "container", config.container */
+	RV_CAN_CONTAINER = 1 << 13,  /* request.executor "container", config.container */
+	RV_CAN_MANIFEST = 1 << 14,   /* config.manifest */
+	RV_CAN_APPROVALS = 1 << 15   /* config.approvals beside it */
 };
 
-#define RV_CAPABILITIES 14
+#define RV_CAPABILITIES 16
 
 /* "ledger", "two-phase", ...; `index` counts the bits from the lowest. */
 const char *rv_capability_name(size_t index);

@@ -46,6 +46,10 @@ struct rv_stream *rv_stream_open(struct rv_trial *trial, const struct rv_stream_
 	rv_json_member_int(line, "maxOutputBytes", plan->max_output);
 	if (plan->ledger != NULL)
 		rv_json_member_string(line, "ledger", plan->ledger);
+	if (plan->manifest != NULL)
+		rv_json_member_string(line, "manifest", plan->manifest);
+	if (plan->approvals != NULL)
+		rv_json_member_string(line, "approvals", plan->approvals);
 	rv_json_member_string(line, "workdirBase", trial->base);
 	rv_buffer_add_string(line, "}}\n");
 	return stream->command != NULL && send(stream, line) ? stream : NULL;
@@ -60,6 +64,20 @@ static void add_words(struct rv_buffer *line, const char *const *words)
 	}
 }
 
+static void add_spec(struct rv_buffer *line, const struct rv_trial *trial, const char *program, const char *script,
+		     const char *const *words)
+{
+	rv_json_add_name(line, "spec");
+	rv_buffer_add_byte(line, '{');
+	rv_json_member_string(line, "command", program);
+	rv_json_add_name(line, "args");
+	rv_buffer_add_byte(line, '[');
+	if (script != NULL)
+		rv_ask_add_script(line, trial, script);
+	add_words(line, words);
+	rv_buffer_add_string(line, "]}");
+}
+
 static const struct rv_call *call(struct rv_stream *stream, const char *id, const char *program, const char *script,
 				  const char *const *words)
 {
@@ -72,14 +90,10 @@ static const struct rv_call *call(struct rv_stream *stream, const char *id, cons
 	rv_buffer_add_byte(line, '{');
 	rv_json_member_string(line, "id", id);
 	rv_json_member_string(line, "tool", "probe");
-	rv_buffer_add_string(line, ",\"args\":{},\"spec\":{");
-	rv_json_member_string(line, "command", program);
-	rv_json_add_name(line, "args");
-	rv_buffer_add_byte(line, '[');
-	if (script != NULL)
-		rv_ask_add_script(line, trial, script);
-	add_words(line, words);
-	rv_buffer_printf(line, "]},\"ctx\":{\"runId\":\"run-%s\",\"spanId\":\"span-1\",\"idempotencyKey\":\"key-%s-%s\"}}\n",
+	rv_buffer_add_string(line, ",\"args\":{}");
+	if (program != NULL)
+		add_spec(line, trial, program, script, words);
+	rv_buffer_printf(line, ",\"ctx\":{\"runId\":\"run-%s\",\"spanId\":\"span-1\",\"idempotencyKey\":\"key-%s-%s\"}}\n",
 			 trial->nonce, trial->nonce, id);
 	*one = (struct rv_call){ .id = id, .sent_ms = rv_clock_mono_ms() };
 	stream->count++;
@@ -96,6 +110,11 @@ const struct rv_call *rv_stream_program(struct rv_stream *stream, const char *id
 					const char *const *words)
 {
 	return call(stream, id, program, NULL, words);
+}
+
+const struct rv_call *rv_stream_listed(struct rv_stream *stream, const char *id)
+{
+	return call(stream, id, NULL, NULL, NULL);
 }
 
 /* ---- what comes ---- */

@@ -18,6 +18,8 @@ struct rv_stream_plan {
 	int64_t grace_ms;
 	int64_t max_output;
 	const char *ledger; /* NULL: none */
+	const char *manifest;  /* NULL: none */
+	const char *approvals; /* NULL: none */
 };
 
 struct rv_call {
@@ -44,6 +46,8 @@ const struct rv_call *rv_stream_script(struct rv_stream *stream, const char *id,
 				       const char *const *words);
 const struct rv_call *rv_stream_program(struct rv_stream *stream, const char *id, const char *program,
 					const char *const *words);
+/* No command: a manifest says what is run. */
+const struct rv_call *rv_stream_listed(struct rv_stream *stream, const char *id);
 
 /* Carry on until it is answered or the instant comes: true where it is.  `noted`: false has said what is missing;
  * else the instant's coming is no failure, and everything else is. */

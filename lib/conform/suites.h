@@ -18,6 +18,7 @@ extern const struct rv_check rv_checks_credentials[];
 extern const struct rv_check rv_checks_rows[];
 extern const struct rv_check rv_checks_crash[];
 extern const struct rv_check rv_checks_identity[];
+extern const struct rv_check rv_checks_manifest[];
 extern const struct rv_check rv_checks_hostile[];
 extern const struct rv_check rv_checks_hostile_ends[];
 

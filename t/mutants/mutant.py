@@ -115,7 +115,7 @@ class Wrapper:
         was = json.dumps(line)
         self.before(self.config, self.request)
         # A command that cannot be run is left to fail as it does.
-        if self.setup and self.config["command"] == "/bin/sh":
+        if self.setup and self.config.get("command") == "/bin/sh":
             spec = [self.config["command"], *self.config.get("args", [])]
             self.config["command"] = "/bin/sh"
             self.config["args"] = ["-c", self.setup + '; exec "$@"', "sh", *spec]
@@ -454,6 +454,187 @@ class hash_of_the_spelling(Wrapper):
             rows[-2:] = [{**row, "argsHash": digest} for row in rows[-2:]]
         return rows
 
+
+# ---- what may run ----
+
+class Permits(Wrapper):
+    """The manifest and the approvals as bytes, before they are read."""
+    def before(self, config, request):
+        for name in ("manifest", "approvals"):
+            if name in config:
+                with open(config[name], "rb") as file:
+                    new = getattr(self, name)(file.read())
+                config[name] += ".own"
+                with open(config[name], "wb") as file:
+                    file.write(new)
+
+    def manifest(self, text):
+        return text
+
+    def approvals(self, text):
+        return text
+
+    def replaced(self, name, value, text):
+        return re.sub(rb'"%s":"[^"]*"' % name, lambda match: b'"%s":%s' % (name, json.dumps(value).encode()), text)
+
+
+@fault("manifest.runs")
+class empty_words_dropped(Permits):
+    """A manifest's args lose their empty words."""
+    def manifest(self, text):
+        return text.replace(b',""', b"")
+
+
+@fault("manifest.runs")
+class first_tool_for_all(Permits):
+    """Every tool of the manifest runs by the first one's command."""
+    def manifest(self, text):
+        tools = json.loads(text)
+        if len(tools) < 3:
+            return text
+        first = next(iter(tools.values()))
+        return json.dumps({name: {**entry, "args": first["args"]} for name, entry in tools.items()}).encode()
+
+
+@fault("manifest.spec")
+class spec_passed_over(Permits):
+    """A spec beside a manifest is ignored."""
+    def before(self, config, request):
+        if "manifest" in config:
+            request.pop("spec", None)
+
+
+@fault("manifest.spec")
+class spec_wins(Permits):
+    """A spec beside a manifest says what is run."""
+    def before(self, config, request):
+        if "manifest" in config and "command" in request.get("spec", {}):
+            del config["manifest"]
+            config.pop("approvals", None)
+
+
+@fault("manifest.unlisted")
+class names_in_any_case(Permits):
+    """The manifest's names are compared without their case."""
+    def before(self, config, request):
+        if "manifest" in config:
+            request["tool"] = request["tool"].lower()
+
+
+REFUSALS = ("manifest.spec manifest.unlisted manifest.duplicate manifest.whole "
+            "approvals.needed approvals.other approvals.denied approvals.damaged")
+
+
+@fault(REFUSALS)
+class workdir_before_the_rules(Permits):
+    """The workdir is made before it is known whether the tool may run."""
+    def before(self, config, request):
+        if "manifest" in config:
+            made = os.path.join(config["workdirBase"], "rulvar-exec-early")
+            os.mkdir(made)
+            os.rmdir(made)
+
+
+@fault(REFUSALS)
+class refusals_ledgered(Permits):
+    """A refusal by manifest or approvals has a row."""
+    def after(self, reply):
+        if "manifest" in self.config and "ledger" in self.config and code_of(reply) in ("config", "request"):
+            with open(self.config["ledger"], "a", encoding="utf-8") as file:
+                file.write('{"phase":"outcome","outcome":"error"}\n')
+        return reply
+
+
+@fault("manifest.duplicate")
+class last_name_wins(Permits):
+    """Of a name that stands twice in the manifest the last one counts."""
+    def manifest(self, text):
+        return json.dumps(json.loads(text)).encode()
+
+
+@fault("manifest.whole", manifest__duplicate="its other entry is gone, too")
+class own_entry_checked(Permits):
+    """Of the manifest the called tool's entry alone is looked at."""
+    def manifest(self, text):
+        return json.dumps({name: entry for name, entry in json.loads(text).items() if name == self.request["tool"]}).encode()
+
+
+@fault("manifest.timeout")
+class tool_timeout_ignored(Permits):
+    """A tool's own timeout is checked and not kept."""
+    def manifest(self, text):
+        return re.sub(rb',"timeout":"[0-9]+m?s"', b"", text)
+
+
+APPROVAL = "it needs an approval there, too"
+
+
+@fault("approvals.needed", approvals__other=APPROVAL, approvals__denied=APPROVAL)
+class approvals_not_asked_for(Permits):
+    """needsApproval is taken for a label."""
+    def manifest(self, text):
+        return text.replace(b'"needsApproval":true', b'"needsApproval":false')
+
+
+@fault("approvals.granted")
+class approvals_of_the_spelling(Permits):
+    """An approval is of the arguments as they were spelled."""
+    def approvals(self, text):
+        args = re.search(rb'"args":(\s*\{[^{}]*\}\s*),"ctx"', self.raw)
+        digest = hashlib.sha256(args.group(1) if args else b"").hexdigest().encode()
+        return b"".join(line for line in text.splitlines(keepends=True) if b"argsHash" not in line or digest in line or b":7}" in line)
+
+
+@fault("approvals.other")
+class approvals_of_any_run(Permits):
+    """An approval's run is not compared."""
+    def approvals(self, text):
+        return self.replaced(b"runId", self.request["ctx"]["runId"], text)
+
+
+@fault("approvals.other")
+class approvals_of_any_tool(Permits):
+    """An approval's tool is not compared."""
+    def approvals(self, text):
+        return self.replaced(b"tool", self.request["tool"], text)
+
+
+@fault("approvals.other")
+class approvals_of_any_arguments(Permits):
+    """An approval's arguments are not compared."""
+    def approvals(self, text):
+        return self.replaced(b"argsHash", hashlib.sha256(canonical(self.request["args"]).encode()).hexdigest(), text)
+
+
+@fault("approvals.denied")
+class denials_passed_over(Permits):
+    """A row that does not approve is passed over."""
+    def approvals(self, text):
+        return b"".join(line for line in text.splitlines(keepends=True) if b'"decision":' not in line or b'"approved"' in line)
+
+
+@fault("approvals.denied")
+class decisions_not_read(Permits):
+    """Whatever a row decides, it is an approval."""
+    def approvals(self, text):
+        return re.sub(rb',"decision":"[^"]*"', b"", text)
+
+
+@fault("approvals.damaged")
+class damage_passed_over(Permits):
+    """Lines that are no approvals are passed over."""
+    def approvals(self, text):
+        return b"".join(line for line in text.splitlines(keepends=True) if self.is_approval(line))
+
+    def is_approval(self, line):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            return False
+        return isinstance(row, dict) and all(isinstance(row.get(name), str) for name in ("runId", "tool", "argsHash"))
+
+
+# ---- rows that others wrote ----
 
 @fault("append.torn")
 class tail_terminated_whatever_it_is(Wrapper):
@@ -1845,7 +2026,7 @@ class sandbox_absent(Enclosed):
         del config["sandbox"]
         config.pop("readable", None)
         config["allowEnv"] = [*config.get("allowEnv", []), "RV_PROBE_SECRET", "RV_CONFORM_SECRET"]
-        if config["command"] == "/bin/sh":
+        if config.get("command") == "/bin/sh":
             config["args"] = ["-c", 'exec 7</dev/null; exec "$@"', "sh", "/bin/sh", *config["args"]]
 
 
@@ -1868,7 +2049,7 @@ class sandbox_shows_the_ledger(Enclosed):
 class sandbox_without_workdir(Enclosed):
     """The tool starts in /tmp."""
     def enclose(self, config):
-        if config["command"] == "/bin/sh":
+        if config.get("command") == "/bin/sh":
             config["args"] = ["-c", 'cd /tmp; exec "$@"', "sh", "/bin/sh", *config["args"]]
 
 
@@ -1963,7 +2144,7 @@ class container_values_in_argv(Contained):
 class container_outlives(Contained):
     """Something of the container runs on when it is said to be gone."""
     def before(self, config, request):
-        if "container" in config and config["command"] == "/bin/sh":
+        if "container" in config and config.get("command") == "/bin/sh":
             subprocess.Popen(["/bin/sleep", "3600." + config["args"][-2]], start_new_session=True, stdin=subprocess.DEVNULL,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -2268,11 +2449,15 @@ class Relay(Questions):
             line = json.loads(line)
             if "config" in line:
                 self.config = line["config"]
+                self.configure(self.config)
             else:
                 self.call(line)
             child.stdin.write(json.dumps(line).encode() + b"\n")
             child.stdin.flush()
         child.stdin.close()
+
+    def configure(self, config):
+        pass
 
     def call(self, request):
         pass
@@ -2348,6 +2533,15 @@ class an_orphan_left(Relay):
             file.seek(0)
             file.truncate()
             file.write(b"".join(lines[:-1]))
+
+
+@fault("approvals.again", {"hostile.*": "those streams have no approvals, and nothing of it is seen there"})
+class approvals_read_once(Relay):
+    """What the approvals were at the start of a stream they are to its end."""
+    def configure(self, config):
+        if "approvals" in config:
+            shutil.copyfile(config["approvals"], config["approvals"] + ".own")
+            config["approvals"] += ".own"
 
 
 def changes_of(cls):
