@@ -70,11 +70,11 @@ stream() {
 	stream --verify identity <requests
 	holds 'all(q["attributable"] and q["identities"]["runtime"]["verified"] == "identity" for q in results) and len(results) == 3'
 	rv_need strace
-	# Hashing reads by 64 KiB.
+	# Hashing reads by 32 KiB.
 	strace -f -e trace=read -o trace rv-confine --stream --verify identity --root "$PWD/root" <requests >result 2>stderr
-	identity=$(grep -c ', 65536)' trace)
+	identity=$(grep -c ', 32768)' trace)
 	strace -f -e trace=read -o trace rv-confine --stream --root "$PWD/root" <requests >result 2>stderr
-	[ $((2 * identity)) -lt "$(grep -c ', 65536)' trace)" ]
+	[ $((2 * identity)) -lt "$(grep -c ', 32768)' trace)" ]
 }
 
 @test "--verify identity: a runtime that changes during the stream is seen; its earlier runs are withdrawn, exit 4" {
