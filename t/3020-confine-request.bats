@@ -221,8 +221,12 @@ not_started() {
 	one=(rv-confine --root "$PWD/root" --runtime "$SH" --program prog --entry main.sh --input in)
 	not_started unsupported-host strace -f -o /dev/null -e trace=landlock_restrict_self -e inject=landlock_restrict_self:error=EPERM \
 		"${one[@]}" --pins other
+	# The runtime is read meanwhile, and decides nothing: one that is not there is no reason yet.
+	not_started unsupported-host strace -f -o /dev/null -e trace=landlock_restrict_self -e inject=landlock_restrict_self:error=EPERM \
+		rv-confine --root "$PWD/root" --runtime "$PWD/nowhere" --program prog --entry main.sh --input in --unpinned
+	not_started profile-mismatch rv-confine --root "$PWD/root" --runtime "$PWD/nowhere" --program prog --entry main.sh --input in --pins other
 	root_is_empty
-	# The rehearsal is a clone, the run a clone3.
+	# The rehearsal is a clone, the run a clone3; and so is the thread of the rehearsal, which does without.
 	not_started_with setup-failed strace -f -o /dev/null -e trace=clone3 -e inject=clone3:error=EAGAIN "${one[@]}" --pins pins
 	holds 'r["namespace"] == {"state": "removed", "durable": True}'
 	root_is_empty

@@ -210,7 +210,7 @@ groups() {
 	}
 	swap &
 	status=0
-	strace -f -o trace -e trace=openat,clone3 -e inject=clone3:delay_enter=3000000 rv-confine --root "$PWD/root" --program prog --input in \
+	strace -f -o trace -e trace=openat,clone3 -e inject=clone3:delay_enter=3000000:when=2+ rv-confine --root "$PWD/root" --program prog --input in \
 		--unpinned --runtime "$SH" --entry main.sh >result 2>stderr || status=$?
 	wait
 	[ -e swapped ]

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,6 @@ struct trial {
 	struct rv_launch_plan plan;
 	char directory[PATH_MAX];
 	struct rv_source sources[64];
-	pid_t pid; /* of the rehearsal */
 };
 
 static void add_source(struct trial *trial, const char *name, const char *path, const char *target, const char *link)
@@ -163,62 +163,143 @@ static int try_policy(struct trial *trial, const struct rv_policy *policy, struc
 	return result;
 }
 
-static int rehearse_policy(struct trial *trial, const struct rv_policy *policy, struct rv_error *err)
-{
-	struct rv_bounds bounds = RV_BOUNDS_DEFAULT;
-	struct rv_boundary_report report;
-
-	if (rv_host_find_launcher(&trial->host, err) != 0)
-		return -1;
-	fill(trial, policy, &bounds);
-	if (rv_boundary_rehearse(&trial->plan.boundary, &report, &trial->pid) != 0)
-		return not_here(policy, "namespaces", errno, user_remedy, err);
-	if (report.size != sizeof report)
-		return rv_error_set(err, RV_E_HOST, 0, "this host cannot enforce %s: trying it was ended; see "
-				    "rv-confine-profile(7)", policy->name);
-	return judge_report(policy, &report, &bounds, err);
-}
-
-static int with_trial(int (*try)(struct trial *trial, const struct rv_policy *policy, struct rv_error *err),
-		      const struct rv_policy *policy, const struct rv_filter_program *filter, pid_t *pid,
-		      struct rv_error *err)
-{
 #if defined __x86_64__
-	struct trial *trial = calloc(1, sizeof *trial);
-	int result;
 
-	*pid = -1;
-	if (trial == NULL)
-		return rv_error_nomem(err);
-	trial->plan.boundary.filter = filter;
-	trial->pid = -1;
-	result = try(trial, policy, err);
+static int with_trial(struct trial *trial, const struct rv_policy *policy, struct rv_error *err)
+{
+	int result = try_policy(trial, policy, err);
+
 	rv_closure_release(&trial->closure);
 	rv_aliases_release(&trial->aliases);
 	rv_host_release(&trial->host);
-	*pid = trial->pid;
-	free(trial);
 	return result;
-#else
-	(void)try;
-	(void)filter;
-	*pid = -1;
-	return rv_error_set(err, RV_E_HOST, 0, "%s is proven on x86-64 alone", policy->name);
-#endif
 }
 
 int rv_hostprobe_policy(const struct rv_policy *policy, struct rv_error *err)
 {
-	pid_t none;
+	struct trial *trial = calloc(1, sizeof *trial);
+	int result = trial != NULL ? with_trial(trial, policy, err) : rv_error_nomem(err);
 
-	return with_trial(try_policy, policy, NULL, &none, err);
+	free(trial);
+	return result;
 }
 
-int rv_hostprobe_rehearse(const struct rv_policy *policy, const struct rv_filter_program *filter, pid_t *pid,
-			  struct rv_error *err)
+/* ---- the rehearsal ---- */
+
+/* Of a thread that only waits; what it waits for has its own, but in a sanitizer's build. */
+#define STACK ((size_t)256 << 10)
+
+struct rv_rehearsal {
+	struct trial trial;
+	const struct rv_policy *policy;
+	struct rv_bounds bounds;
+	struct rv_boundary_report report;
+	pthread_t thread;
+	bool threaded;
+	pid_t pid;
+	int errnum; /* 0: there is a report */
+};
+
+static void *rehearse(void *data)
 {
-	return with_trial(rehearse_policy, policy, filter, pid, err);
+	struct rv_rehearsal *rehearsal = data;
+
+	if (rv_boundary_rehearse(&rehearsal->trial.plan.boundary, &rehearsal->report, &rehearsal->pid) != 0)
+		rehearsal->errnum = errno;
+	return NULL;
 }
+
+/* Beside the caller, or, where there can be no thread, before it. */
+static void set_off(struct rv_rehearsal *rehearsal)
+{
+	pthread_attr_t attr;
+	bool set = pthread_attr_init(&attr) == 0;
+
+	rehearsal->threaded = set && pthread_attr_setstacksize(&attr, STACK) == 0 &&
+			      pthread_create(&rehearsal->thread, &attr, rehearse, rehearsal) == 0;
+	if (set)
+		(void)pthread_attr_destroy(&attr);
+	if (!rehearsal->threaded)
+		(void)rehearse(rehearsal);
+}
+
+int rv_hostprobe_begin(const struct rv_policy *policy, const struct rv_filter_program *filter, struct rv_rehearsal **rehearsal,
+		       struct rv_error *err)
+{
+	struct rv_rehearsal *own = calloc(1, sizeof *own);
+
+	*rehearsal = NULL;
+	if (own == NULL)
+		return rv_error_nomem(err);
+	if (rv_host_find_launcher(&own->trial.host, err) != 0) {
+		rv_host_release(&own->trial.host);
+		free(own);
+		return -1;
+	}
+	own->policy = policy;
+	own->bounds = (struct rv_bounds)RV_BOUNDS_DEFAULT;
+	own->pid = -1;
+	own->trial.plan.boundary.filter = filter;
+	fill(&own->trial, policy, &own->bounds);
+	set_off(own);
+	*rehearsal = own;
+	return 0;
+}
+
+static int judge_rehearsal(const struct rv_rehearsal *rehearsal, struct rv_error *err)
+{
+	const struct rv_policy *policy = rehearsal->policy;
+
+	if (rehearsal->errnum != 0)
+		return not_here(policy, "namespaces", rehearsal->errnum, user_remedy, err);
+	if (rehearsal->report.size != sizeof rehearsal->report)
+		return rv_error_set(err, RV_E_HOST, 0, "this host cannot enforce %s: trying it was ended; see "
+				    "rv-confine-profile(7)", policy->name);
+	return judge_report(policy, &rehearsal->report, &rehearsal->bounds, err);
+}
+
+int rv_hostprobe_answer(struct rv_rehearsal *rehearsal, pid_t *pid, struct rv_error *err)
+{
+	int result;
+
+	if (rehearsal->threaded)
+		(void)pthread_join(rehearsal->thread, NULL);
+	result = judge_rehearsal(rehearsal, err);
+	*pid = rehearsal->pid;
+	rv_host_release(&rehearsal->trial.host);
+	free(rehearsal);
+	return result;
+}
+
+#else
+
+static int elsewhere(const struct rv_policy *policy, struct rv_error *err)
+{
+	return rv_error_set(err, RV_E_HOST, 0, "%s is proven on x86-64 alone", policy->name);
+}
+
+int rv_hostprobe_policy(const struct rv_policy *policy, struct rv_error *err)
+{
+	(void)try_policy;
+	return elsewhere(policy, err);
+}
+
+int rv_hostprobe_begin(const struct rv_policy *policy, const struct rv_filter_program *filter, struct rv_rehearsal **rehearsal,
+		       struct rv_error *err)
+{
+	(void)filter;
+	*rehearsal = NULL;
+	return elsewhere(policy, err);
+}
+
+int rv_hostprobe_answer(struct rv_rehearsal *rehearsal, pid_t *pid, struct rv_error *err)
+{
+	(void)rehearsal; /* there is none */
+	*pid = -1;
+	return rv_error_set(err, RV_E_HOST, 0, "not proven here");
+}
+
+#endif
 
 static void add_line(struct rv_buffer *out, const char *name, bool ok, const char *why, const char *remedy)
 {

@@ -77,32 +77,44 @@ static void remove_namespace(struct run *run)
 
 /* ---- before anything is written ---- */
 
-static int check_identity(struct run *run)
+/* What is read, decides nothing: the profile as it is, the runtime as it is, and what went wrong with either. */
+struct found {
+	int profile, runtime; /* 0 or -1 */
+	struct rv_error profile_err, runtime_err;
+};
+
+static void find_identities(struct run *run, struct found *found)
 {
 	struct rv_runtime_spec spec = rv_confine_request_runtime(run->request, run->confine->options.allow_home_trees,
 								 run->confine->options.root);
-	bool known = run->confine->options.by_identity;
-	struct rv_error err = RV_ERROR_INIT;
-	int result = known ? rv_confine_identify(run->confine, &spec, &run->runtime, &err)
-			   : rv_runtime_describe(&run->runtime, &spec, &err);
 
-	if (result == 0)
-		result = rv_runtime_check_places(&spec, &run->runtime, &err);
-	if (result != 0 && err.code == RV_E_HOST)
-		return refuse(run, RV_REASON_HOST, &err);
-	if (result != 0 && err.code == RV_E_REQUEST) { /* a link leads where nothing of a runtime may be */
+	found->profile = rv_confine_describe(run->confine, run->policy, run->profile, &found->profile_err);
+	found->runtime = run->confine->options.by_identity
+				 ? rv_confine_identify(run->confine, &spec, &run->runtime, &found->runtime_err)
+				 : rv_runtime_describe(&run->runtime, &spec, &found->runtime_err);
+	if (found->runtime == 0)
+		found->runtime = rv_runtime_check_places(&spec, &run->runtime, &found->runtime_err);
+}
+
+static int check_runtime(struct run *run, struct found *found)
+{
+	struct rv_error *err = &found->runtime_err;
+
+	if (found->runtime != 0 && err->code == RV_E_HOST)
+		return refuse(run, RV_REASON_HOST, err);
+	if (found->runtime != 0 && err->code == RV_E_REQUEST) { /* a link leads where nothing of a runtime may be */
 		run->result->status = RV_CONFINE_INVALID;
-		run->result->error = err;
+		run->result->error = *err;
 		return rv_error_wrap(&run->result->error, "invalid confined run request");
 	}
-	if (result != 0) {
-		(void)rv_error_wrap(&err, "the runtime cannot be verified");
-		return refuse(run, RV_REASON_RUNTIME, &err);
+	if (found->runtime != 0) {
+		(void)rv_error_wrap(err, "the runtime cannot be verified");
+		return refuse(run, RV_REASON_RUNTIME, err);
 	}
 	if (run->request->pinned && strcmp(run->runtime.digest, run->request->pins.runtime) != 0) {
-		(void)rv_error_set(&err, RV_E_CONFIG, 0, "the runtime's digest is %s, and not the pinned one",
+		(void)rv_error_set(err, RV_E_CONFIG, 0, "the runtime's digest is %s, and not the pinned one",
 				   run->runtime.digest);
-		return refuse(run, RV_REASON_RUNTIME, &err);
+		return refuse(run, RV_REASON_RUNTIME, err);
 	}
 	run->result->proven = rv_proven_has_runtime(&run->confine->proven, run->runtime.digest);
 	if (run->confine->proven.given && !run->result->proven)
@@ -110,25 +122,27 @@ static int check_identity(struct run *run)
 	return 0;
 }
 
-static int check_profile(struct run *run)
+static int check_profile(struct run *run, struct found *found)
 {
-	struct rv_error err = RV_ERROR_INIT;
+	struct rv_error *err = &found->profile_err;
 
-	if (rv_confine_describe(run->confine, run->policy, run->profile, &err) != 0)
-		return refuse(run, RV_REASON_SETUP, &err);
+	if (found->profile != 0)
+		return refuse(run, RV_REASON_SETUP, err);
 	if (run->request->pinned && strcmp(run->profile, run->request->pins.profile) != 0) {
-		(void)rv_error_set(&err, RV_E_CONFIG, 0, "the digest of profile %s is %s, and not the pinned one",
+		(void)rv_error_set(err, RV_E_CONFIG, 0, "the digest of profile %s is %s, and not the pinned one",
 				   run->policy->name, run->profile);
-		return refuse(run, RV_REASON_PROFILE, &err);
+		return refuse(run, RV_REASON_PROFILE, err);
 	}
 	if (run->confine->proven.given && !rv_proven_has_profile(&run->confine->proven, run->profile))
 		return refuse_for(run, RV_REASON_PROFILE, "the receipt does not name this profile");
 	return 0;
 }
 
+/* The host is tried while the identities are read; then it is host, profile, runtime, in this order. */
 static int check_pins(struct run *run)
 {
 	struct rv_error err = RV_ERROR_INIT;
+	struct found found = { .profile_err = RV_ERROR_INIT, .runtime_err = RV_ERROR_INIT };
 	struct rv_host host;
 	int described;
 
@@ -136,11 +150,14 @@ static int check_pins(struct run *run)
 		return refuse_for(run, RV_REASON_ABORTED, "cancelled before anything was done");
 	described = rv_host_find_launcher(&host, &err);
 	rv_host_release(&host);
-	if (described != 0 || rv_confine_check_host(run->confine, run->policy, &run->plan.boundary.filter, &err) != 0)
+	if (described != 0 || rv_confine_ask_host(run->confine, run->policy, &err) != 0)
 		return refuse(run, RV_REASON_HOST, &err);
-	if (check_profile(run) != 0)
+	find_identities(run, &found);
+	if (rv_confine_check_host(run->confine, run->policy, &run->plan.boundary.filter, &err) != 0)
+		return refuse(run, RV_REASON_HOST, &err);
+	if (check_profile(run, &found) != 0)
 		return -1;
-	return check_identity(run);
+	return check_runtime(run, &found);
 }
 
 /* ---- the namespace ---- */

@@ -14,10 +14,11 @@
 struct rv_known_host {
 	struct rv_known_host *next;
 	const struct rv_policy *policy;
-	struct rv_error err; /* RV_E_NONE: it can */
-	struct rv_filter_program filter;
+	struct rv_error err; /* RV_E_NONE: it can, once nothing goes on */
+	struct rv_rehearsal *going_on; /* the answer is not there yet */
 	struct rv_profile profile; /* once it was asked for */
 	pid_t rehearsal; /* not yet waited for; -1 */
+	struct rv_filter_program filter; /* large: only what the program takes of it is touched */
 };
 
 /* A runtime as it was hashed, and who stands on it. */
@@ -58,11 +59,20 @@ static void free_runtime(struct rv_known_runtime *known)
 	free(known);
 }
 
+/* The answer, if it was not waited for yet. */
+static void settle(struct rv_known_host *known)
+{
+	if (known->going_on != NULL)
+		(void)rv_hostprobe_answer(known->going_on, &known->rehearsal, &known->err);
+	known->going_on = NULL;
+}
+
 void rv_confine_release(struct rv_confine *confine)
 {
 	while (confine->hosts != NULL) {
 		struct rv_known_host *next = confine->hosts->next;
 
+		settle(confine->hosts);
 		if (confine->hosts->rehearsal > 0)
 			(void)waitpid(confine->hosts->rehearsal, NULL, 0);
 		rv_profile_release(&confine->hosts->profile);
@@ -92,20 +102,21 @@ int rv_confine_check_profile(const struct rv_confine *confine, const char *name,
 
 /* ---- the host ---- */
 
-/* Once for each policy: what it compiles to, and whether it can be had here. */
+/* Once for each policy: what it compiles to, and whether it can be had here, which is only begun. */
 static struct rv_known_host *learn(const struct rv_policy *policy, struct rv_known_host *next)
 {
-	struct rv_known_host *known = calloc(1, sizeof *known);
+	struct rv_known_host *known = malloc(sizeof *known);
 
 	if (known == NULL)
 		return NULL;
+	memset(known, 0, offsetof(struct rv_known_host, filter));
 	known->policy = policy;
 	known->rehearsal = -1;
 	known->next = next;
 	if (rv_boundary_compile(policy, &known->filter) != 0)
 		(void)rv_error_set(&known->err, RV_E_HOST, errno, "the filter of %s", policy->name);
 	else
-		(void)rv_hostprobe_rehearse(policy, &known->filter, &known->rehearsal, &known->err);
+		(void)rv_hostprobe_begin(policy, &known->filter, &known->going_on, &known->err);
 	return known;
 }
 
@@ -125,13 +136,21 @@ static struct rv_known_host *know(struct rv_confine *confine, const struct rv_po
 	return known;
 }
 
+int rv_confine_ask_host(struct rv_confine *confine, const struct rv_policy *policy, struct rv_error *err)
+{
+	return know(confine, policy) != NULL ? 0 : rv_error_nomem(err);
+}
+
 int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *policy, const struct rv_filter_program **filter,
 			  struct rv_error *err)
 {
-	const struct rv_known_host *known = know(confine, policy);
+	struct rv_known_host *known = know(confine, policy);
 
 	if (known == NULL)
 		return rv_error_nomem(err);
+	(void)pthread_mutex_lock(&confine->lock);
+	settle(known);
+	(void)pthread_mutex_unlock(&confine->lock);
 	*filter = &known->filter;
 	*err = known->err;
 	return err->code == RV_E_NONE ? 0 : -1;

@@ -68,6 +68,8 @@ int rv_confine_check_profile(const struct rv_confine *confine, const char *name,
 
 /* ---- for run.c ---- */
 
+/* Begin to find out whether this host can enforce the policy, if nobody has asked; the answer is rv_confine_check_host's. */
+int rv_confine_ask_host(struct rv_confine *confine, const struct rv_policy *policy, struct rv_error *err);
 /* Can this host enforce the policy?  Found out once.  RV_E_HOST.  *filter is the policy's, compiled, and lives as long as
  * the service. */
 int rv_confine_check_host(struct rv_confine *confine, const struct rv_policy *policy, const struct rv_filter_program **filter,
