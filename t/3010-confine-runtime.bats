@@ -358,3 +358,12 @@ print("sha256:" + hashlib.sha256(text).hexdigest())' "$1"
 	done
 	[ -z "$(ls -A root)" ]
 }
+
+@test "a profile is written in canonical form as it stands, and its digest is over that" {
+	for profile in linux/1 linux/1+proc landlock/1; do
+		rv-confine --describe-profile --profile $profile >result
+		sed 's/^{"name":"[^"]*","digest":"[^"]*","profile"://; s/}$//' result | tr -d '\n' >text
+		rv-key --canonical text | cmp - text
+		rv_equal "$(jq -r .digest result)" "sha256:$(sha256sum <text | cut -d' ' -f1)"
+	done
+}

@@ -40,8 +40,6 @@ void rv_launch_add_json(struct rv_buffer *out)
 	rv_buffer_add_byte(out, '[');
 	for (size_t i = 0; i < DIALECTS; i++) {
 		rv_buffer_add_string(out, i > 0 ? ",{" : "{");
-		rv_json_member_string(out, "runtime", dialects[i].name);
-		rv_json_member_bool(out, "whole", dialects[i].whole);
 		rv_json_add_name(out, "flags");
 		rv_buffer_add_byte(out, '[');
 		for (const char *const *flag = dialects[i].flags; *flag != NULL; flag++) {
@@ -53,6 +51,8 @@ void rv_launch_add_json(struct rv_buffer *out)
 		if (dialects[i].preload != NULL)
 			rv_json_member_string(out, "preload", dialects[i].preload);
 		rv_json_member_string(out, "record", RV_LAUNCH_ADMITTED);
+		rv_json_member_string(out, "runtime", dialects[i].name);
+		rv_json_member_bool(out, "whole", dialects[i].whole);
 		rv_buffer_add_byte(out, '}');
 	}
 	rv_buffer_add_byte(out, ']');

@@ -14,13 +14,12 @@
 
 struct rv_profile {
 	const struct rv_policy *policy;
-	struct rv_buffer tables; /* as they are rendered */
-	struct rv_buffer text;   /* canonical JSON of them: what the digest is over */
+	struct rv_buffer text; /* canonical JSON of its tables: what the digest is over */
 	char digest[RV_DIGEST_TEXT];
 };
 
 int rv_profile_describe(struct rv_profile *profile, const struct rv_policy *policy, struct rv_error *err);
-/* Once more: where the tables are what they were, so is the digest, at less cost. */
+/* Once more: where the text is what it was, so is the digest, at less cost. */
 int rv_profile_refresh(struct rv_profile *profile, struct rv_error *err);
 void rv_profile_release(struct rv_profile *profile);
 /* {"name","digest","profile":TEXT} */
