@@ -313,5 +313,5 @@ int main(int argc, char **argv)
 	if (rv_cli_parse(&program, argc, argv, &options, &operand, &status) == 0)
 		status = start(&options, argc - operand, argv + operand);
 	rv_strings_release(&options.trees);
-	return rv_cli_end(status);
+	rv_cli_leave(status);
 }

@@ -144,6 +144,21 @@ int rv_cli_end(int status)
 	return stdout_failed ? RV_EXIT_SYSTEM : status;
 }
 
+#if !defined __SANITIZE_ADDRESS__ && defined __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
+void rv_cli_leave(int status)
+{
+#ifdef __SANITIZE_ADDRESS__
+	exit(rv_cli_end(status));
+#else
+	_exit(rv_cli_end(status));
+#endif
+}
+
 bool rv_cli_colour(int fd)
 {
 	const char *no_color = getenv("NO_COLOR");

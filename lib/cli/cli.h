@@ -102,6 +102,10 @@ int rv_cli_write(const void *bytes, size_t len);
 void rv_cli_heed(int cancel);
 /* The status that main returns: `status`, or 5 if a write to stdout failed. */
 int rv_cli_end(int status);
+/* The same as main's last act, for a program whose start and end are much of what it costs: nothing here is buffered, so
+ * there is nothing for exit handlers to do but to free what the kernel frees at once.  (A sanitizer's are run: its leaks are
+ * found there.) */
+_Noreturn void rv_cli_leave(int status);
 
 bool rv_cli_colour(int fd); /* a terminal, and NO_COLOR is not set to something */
 
