@@ -33,6 +33,15 @@ refused() {
 	no_workdir
 }
 
+@test "one that kills the worker it runs under is config, and what it may have left is not told as nothing" {
+	mints 'kill -9 $PPID; exec sleep 30'
+	refused
+	holds 'reply["survivors"] is None'
+	mints 'echo {}'
+	x --json --credentials "$PWD/mint" -- "$PWD/mark" >reply
+	holds 'reply["survivors"] == 0'
+}
+
 @test "they arrive, minted for each call, in rv-exec's own environment and directory" {
 	mints 'cat >"$OUT/request"; pwd >"$OUT/where"; echo x >>"$OUT/minted"; printf "{\"TOKEN\":\"%s\"}" "$HOST_VARIABLE"'
 	export HOST_VARIABLE=geheim OUT=$PWD

@@ -244,6 +244,12 @@ void rv_dispatch_written(struct rv_dispatch *dispatch, const struct rv_error *fa
 
 /* ---- after a run ---- */
 
+/* Of the credentials program, then of the tool. */
+static void count_survivors(struct rv_dispatch *dispatch, int more)
+{
+	dispatch->survivors = dispatch->survivors < 0 || more < 0 ? -1 : dispatch->survivors + more;
+}
+
 static void take_facts(struct rv_dispatch *dispatch)
 {
 	const struct rv_run_result *result = &dispatch->run.result;
@@ -253,7 +259,7 @@ static void take_facts(struct rv_dispatch *dispatch)
 		dispatch->undo = RV_UNDO_NONE;
 	dispatch->exit_code = result->exit_code;
 	dispatch->signal_number = dispatch->ran ? result->signal_number : 0;
-	dispatch->survivors = result->survivors;
+	count_survivors(dispatch, result->survivors);
 	dispatch->stdout_bytes = result->stdout_bytes;
 	dispatch->stderr_bytes = result->stderr_bytes;
 	dispatch->user_ms = result->user_ms;
@@ -304,6 +310,7 @@ static void after_credentials(struct rv_dispatch *dispatch)
 	struct rv_error *err = &dispatch->error;
 	int minted = rv_admit_credentials(&dispatch->run.result, &dispatch->environment, err);
 
+	count_survivors(dispatch, dispatch->run.result.survivors);
 	if (dispatch->run.result.out.data != NULL)
 		explicit_bzero(dispatch->run.result.out.data, dispatch->run.result.out.len);
 	end_run(dispatch);
@@ -335,6 +342,8 @@ void rv_dispatch_give_up(struct rv_dispatch *dispatch, const struct rv_error *wh
 		rv_run_give_up(&dispatch->run);
 		if (dispatch->stage == RV_STAGE_TOOL)
 			take_facts(dispatch);
+		else
+			count_survivors(dispatch, dispatch->run.result.survivors);
 		end_run(dispatch);
 		dispatch->error = *why;
 		dispatch->error.code = RV_E_SPAWN;
