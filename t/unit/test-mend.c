@@ -329,7 +329,7 @@ static void cut_twins(const char *name, struct rv_span fragment)
 	for (size_t blanked = 0; blanked <= 2 * fragment.len; blanked += step(blanked, 2 * fragment.len))
 		bad += !is_twin_mended(fragment, (struct twin_state){ .rows = 2, .blanked = blanked });
 	(void)tap_ok(bad == 0, "torn twice, cut anywhere behind the rows: %s", name);
-	for (size_t cut = 0; cut < row.len; cut += step(cut, row.len)) {
+	for (size_t cut = 0; cut < row.len; cut += cut < 20 || cut + 20 > row.len ? 1 : row.len < 400 ? 7 : 97) {
 		if (cut == same && cut > 0)
 			continue;
 		bad += !is_twin_mended(fragment, (struct twin_state){ .alone = true, .cut = cut });
