@@ -70,6 +70,12 @@ teardown() {
 	no_workdir
 }
 
+# reap ATTEMPT: what it says of this one; the engine may have others' containers, which it keeps.
+reap() {
+	rv-exec --reap --ledger ledger --workdir-base "$PWD/dirs" --engine "$ENGINE" >all
+	grep -e "rv-exec-$1" -e "\"$PWD/dirs/" all
+}
+
 @test "SIGTERM and SIGKILL of rv-exec, and no value in any argv meanwhile" {
 	for signal in TERM KILL; do
 		rm -f ledger
@@ -86,7 +92,7 @@ teardown() {
 	done
 	# what is left of the killed one is its orphan and its workdir
 	[ "$(ls dirs | wc -l)" = 1 ]
-	rv-exec --reap --ledger ledger --workdir-base "$PWD/dirs" --engine "$ENGINE" >reaped
+	reap "$(attempts)" >reaped
 	rv_equal "$(rows ledger 'r["phase"] == "intent"' | member workdir)" "$(member path reaped)"
 	rv_equal removed "$(member action reaped)"
 	no_workdir
@@ -98,7 +104,7 @@ teardown() {
 	rv_until eval '[ -n "$(attempts)" ] && has_container "$(attempts)"'
 	attempt=$(attempts)
 	# running: kept, and no status of its own
-	rv-exec --reap --ledger ledger --workdir-base "$PWD/dirs" --engine "$ENGINE" >reaped
+	reap "$attempt" >reaped
 	rv_equal 2 "$(grep -c '"action":"kept"' reaped)"
 	has_container "$attempt"
 	exec_pid=$(rv_exec_of $pid)
@@ -107,7 +113,7 @@ teardown() {
 	kill -STOP "$exec_pid" && kill -9 $workers && kill -9 "$exec_pid"
 	wait $pid || true
 	has_container "$attempt" || rv_die "nothing is left to be reaped"
-	rv-exec --reap --ledger ledger --workdir-base "$PWD/dirs" --engine "$ENGINE" >reaped
+	reap "$attempt" >reaped
 	rv_equal 2 "$(grep -c '"action":"removed"' reaped)"
 	no_container "$attempt"
 	no_workdir
@@ -153,7 +159,7 @@ held() {
 	# somebody whose command line has the name in another place is nobody's helper
 	sh -c 'while :; do sleep 1; done' sh "-n" "rv-exec-${attempt}x" "about rv-exec-$attempt" 3>&- &
 	innocent=$!
-	rv-exec --reap --ledger ledger --workdir-base "$PWD/dirs" --engine "$ENGINE" >reaped
+	reap "$attempt" >reaped
 	rv_equal "rv-exec-$attempt" "$(grep '"container".*"removed"' reaped | member name)"
 	rv_equal 2 "$(grep -c '"action":"removed"' reaped)"
 	rv_until eval '! held "$attempt"'
