@@ -15,6 +15,7 @@
 #define AGAIN_MS 300    /* a create that was under way when its client died may still come */
 #define CEASE_MS 1000   /* what held a container that is gone ends by itself within that, or never */
 #define KILL_MS 2000
+#define CLIENT_MS 1500  /* a client that is asked to end has so long */
 #define ABSENCES 3      /* looks, with that pause between them, before what was never seen is believed to be gone */
 
 /* 1 it is there, 0 it is not, -1 the engine does not say. */
@@ -74,10 +75,22 @@ static int end_holders(const char *name, struct rv_error *err)
 	return alive == 0 ? 0 : rv_error_set(err, RV_E_IO, 0, "/proc: cannot be read: what held container %s may be there", name);
 }
 
+/* A client that nobody was left to kill would make the container yet.  It is asked first: see CLIENT_MS in
+ * lib/process/worker.c. */
+static void end_clients(const char *name)
+{
+	int64_t began = rv_clock_mono_ms();
+
+	if (rv_helpers_signal(name, RV_HELPERS_CLIENTS, SIGTERM) <= 0)
+		return;
+	while (rv_clock_mono_ms() - began < CLIENT_MS && rv_helpers_signal(name, RV_HELPERS_CLIENTS, 0) > 0)
+		rv_clock_pause_ms(20);
+	(void)rv_helpers_signal(name, RV_HELPERS_CLIENTS, SIGKILL);
+}
+
 int rv_container_remove(const struct rv_engine *engine, const char *name, struct rv_error *err)
 {
-	/* a client that nobody was left to kill would make the container yet */
-	(void)rv_helpers_signal(name, RV_HELPERS_CLIENTS, SIGKILL);
+	end_clients(name);
 	if (remove_by_engine(engine, name, err) != 0)
 		return -1;
 	return end_holders(name, err);

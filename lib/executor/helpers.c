@@ -68,12 +68,12 @@ int rv_helpers_signal(const char *name, enum rv_helpers which, int signal_number
 {
 	struct query query = { .name = name, .which = (unsigned)which };
 
-	return rv_descend_signal_meant(signal_number, is_meant, &query);
+	return rv_descend_signal_meant(signal_number, (query.which & RV_HELPERS_HOLDERS) != 0, is_meant, &query);
 }
 
 int rv_helpers_list(struct rv_buffer *names)
 {
 	struct query query = { .which = RV_HELPERS_CLIENTS | RV_HELPERS_HOLDERS, .names = names };
 
-	return rv_descend_signal_meant(0, is_meant, &query) < 0 ? -1 : 0;
+	return rv_descend_signal_meant(0, true, is_meant, &query) < 0 ? -1 : 0;
 }

@@ -18,8 +18,8 @@ enum rv_helpers {
 	RV_HELPERS_HOLDERS = 2  /* the words -n NAME */
 };
 
-/* Send `signal_number` (0: none) to those of this container and all that descends from them.  How many lived; -1 if
- * /proc cannot be read. */
+/* Send `signal_number` (0: none) to those of this container, and to all that descends from holders: what a client has
+ * begun below it, a create say, it would leave in the middle.  How many lived; -1 if /proc cannot be read. */
 int rv_helpers_signal(const char *name, enum rv_helpers which, int signal_number);
 
 /* The names of rv-exec's containers that any of both is there for, a line each, a name perhaps more than once.

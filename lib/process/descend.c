@@ -179,7 +179,8 @@ static void spare_own_line(struct table *table)
 	}
 }
 
-int rv_descend_signal_meant(int signal_number, bool (*is_meant)(int proc, const char *pid, void *what), void *what)
+int rv_descend_signal_meant(int signal_number, bool below, bool (*is_meant)(int proc, const char *pid, void *what),
+			    void *what)
 {
 	struct table table = { NULL, 0, 0 };
 	rv_auto_fd int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -197,7 +198,7 @@ int rv_descend_signal_meant(int signal_number, bool (*is_meant)(int proc, const 
 			table.rows[i].spared = false; /* what else descends from pid 1 is nobody's own */
 			any = any || table.rows[i].ours;
 		}
-		if (any)
+		if (any && below)
 			mark(&table, -1, NULL, 0);
 		alive = any ? signal_marked(proc, &table, signal_number) : 0;
 	}

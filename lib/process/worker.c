@@ -48,6 +48,9 @@
 
 /* How long the dead are waited for before they are reported as survivors. */
 #define REAP_MS 700
+/* An engine's client that is killed within a create leaves half a container, which the engine does not know; asked to
+ * end, it ends between such steps.  One that passes the signal on to its tool instead is killed then. */
+#define CLIENT_MS 1500
 #define RUN_FDS 3 /* that come with a run in any case */
 
 struct worker {
@@ -154,22 +157,28 @@ static int reap_some(struct worker *worker, bool *none_left)
 	return tool_gone;
 }
 
-/* The client of an engine alone: what it started is the engine's. */
-static int end_client(struct worker *worker)
+/* The client of an engine alone, for what it started is the engine's; it has so long to end. */
+static void signal_client(struct worker *worker, int number, int64_t wait_ms)
 {
-	int64_t deadline = rv_clock_mono_ms() + REAP_MS;
+	int64_t deadline = rv_clock_mono_ms() + wait_ms;
 	struct pollfd dead = { .fd = worker->children, .events = POLLIN, .revents = 0 };
 	struct signalfd_siginfo info;
 	bool none_left;
 
+	if (worker->tool > 0)
+		(void)kill(worker->tool, number);
 	while (worker->tool > 0) {
-		(void)kill(worker->tool, SIGKILL);
 		if (reap_some(worker, &none_left) == 1 || rv_clock_left_ms(deadline) == 0)
 			break;
 		(void)poll(&dead, 1, rv_clock_left_ms(deadline));
 		while (read(worker->children, &info, sizeof info) > 0)
 			;
 	}
+}
+
+static int end_client(struct worker *worker)
+{
+	signal_client(worker, SIGKILL, REAP_MS);
 	return worker->tool > 0 ? 1 : 0;
 }
 
@@ -505,8 +514,10 @@ int rv_worker_main(void *setup)
 		return 125;
 	while (turn(&worker) == 0)
 		;
-	if (worker.client)
+	if (worker.client) {
+		signal_client(&worker, SIGTERM, CLIENT_MS);
 		(void)end_client(&worker);
+	}
 	(void)rv_undoing_do(&worker.undoing, worker.children);
 	worker.client = false;
 	(void)end_all(&worker, false);

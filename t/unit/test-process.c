@@ -385,10 +385,11 @@ static void test_descend_meant(void)
 			(void)pause();
 	}
 	must(read(ready[0], &byte, 1) >= 0);
-	tap_ok(rv_descend_signal_meant(0, is_this, &pair) == 2, "the one that is meant, and its child in another session");
-	tap_ok(rv_descend_signal_meant(0, is_this, &own) == 0, "never one that this process descends from");
-	tap_ok(rv_descend_signal_meant(0, is_this, &all) >= 3, "all but its own line");
-	tap_ok(rv_descend_signal_meant(SIGKILL, is_this, &pair) == 2, "they are signalled");
+	tap_ok(rv_descend_signal_meant(0, true, is_this, &pair) == 2, "the one that is meant, and its child in another session");
+	tap_ok(rv_descend_signal_meant(0, false, is_this, &pair) == 1, "without what is below it: it alone");
+	tap_ok(rv_descend_signal_meant(0, true, is_this, &own) == 0, "never one that this process descends from");
+	tap_ok(rv_descend_signal_meant(0, true, is_this, &all) >= 3, "all but its own line");
+	tap_ok(rv_descend_signal_meant(SIGKILL, true, is_this, &pair) == 2, "they are signalled");
 	tap_ok(waitpid(pair, NULL, 0) == pair && kill(other, 0) == 0 && waitpid(other, NULL, WNOHANG) == 0, "and nobody else");
 	(void)kill(other, SIGKILL);
 	(void)waitpid(other, NULL, 0);
