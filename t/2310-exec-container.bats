@@ -403,3 +403,28 @@ remote_engine() {
 	done
 	no_workdir
 }
+
+@test "stand-in: where rv-exec died its client is asked to end, and only then killed" {
+	mkdir bin
+	tool bin/docker <<-'DOCKER'
+		#!/bin/bash
+		case $1 in
+		image) echo sha256:1 ;;
+		ps) ;;
+		rm) [ -e "$RECORD/ended" ] || : >"$RECORD/too-early"; echo "${!#}"; : >"$RECORD/removed" ;;
+		run)
+			trap 'sleep 0.3; : >"$RECORD/ended"; exit 1' TERM
+			: >"$RECORD/begun"
+			while :; do sleep 0.05; done
+			;;
+		esac
+	DOCKER
+	export RECORD=$PWD
+	PATH="$PWD/bin:$PATH" x --launcher-env RECORD --new-call --ledger ledger --image the-image -- /bin/true >out 2>stderr 3>&- &
+	pid=$!
+	rv_until [ -e begun ]
+	kill -KILL "$(rv_exec_of $pid)"
+	wait $pid || true
+	rv_until [ -e removed ]
+	[ -e ended ] && [ ! -e too-early ]
+}
