@@ -4,8 +4,6 @@ for each tool, bounds on time and output, credentials, removal that follows no l
 ledger and has no PID namespace, and does not claim to.
 
 Each promise is a method of Executor, so that t/mutants can break them one at a time."""
-import base64  # noqa: F401  (for mutants)
-import ctypes
 import json
 import math
 import os
@@ -20,7 +18,6 @@ import time
 
 SPACE = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 PR_SET_NO_NEW_PRIVS = 38
-libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Failure(Exception):
@@ -112,6 +109,8 @@ class Executor:
     capabilities = ["credentials", "stream"]
 
     def __init__(self, config, request):
+        import ctypes  # only where a tool is started
+        self.libc = ctypes.CDLL(None, use_errno=True)
         self.config = config
         self.request = request
         self.tool = request["tool"]
@@ -226,7 +225,7 @@ class Executor:
         os.umask(0o022)
 
     def drop_privileges(self):
-        libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        self.libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
     close_fds = True
 

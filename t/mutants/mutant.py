@@ -7,19 +7,14 @@ ledger).  `targets` are the checks that must turn red; `also` are checks that do
 reason; in those of `alike` a glob stands for many.  `changes` are the calls of an adapter that the
 defect can be seen in: every other one is passed on by exec.  scripts/mutants holds every run to this
 table."""
-import base64
 import fcntl
-import hashlib
 import json
 import os
 import re
 import resource
-import shutil
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import threading
 import time
 
@@ -27,6 +22,19 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "adapters"))
 import careful  # noqa: E402
 from careful import Failure, canonical  # noqa: E402
+
+
+
+class Later:
+    """A module that few defects need, imported where one does: a defect is started some hundred times."""
+    def __init__(self, name):
+        self.name = name
+
+    def __getattr__(self, what):
+        return getattr(__import__(self.name), what)
+
+
+base64, hashlib, shutil, struct, termios = map(Later, ("base64", "hashlib", "shutil", "struct", "termios"))
 
 FAULTS = {}
 
