@@ -70,9 +70,9 @@ teardown() {
 	no_workdir
 }
 
-# reap ATTEMPT: what it says of this one; the engine may have others' containers, which it keeps.
+# reap ATTEMPT [ENGINE]: what it says of this one; the engine may have others' containers, which it keeps.
 reap() {
-	rv-exec --reap --ledger ledger --workdir-base "$PWD/dirs" --engine "$ENGINE" >all
+	rv-exec --reap --ledger ledger --workdir-base "$PWD/dirs" --engine "${2:-$ENGINE}" >all
 	grep -e "rv-exec-$1" -e "\"$PWD/dirs/" all
 }
 
@@ -126,6 +126,7 @@ half_runtime() {
 		#!/bin/bash
 		case " $* " in *' create '*) ;; *) exec runc "$@" ;; esac
 		runc "$@" || exit
+		echo "${@: -1}" >"${0%/*}/id"
 		name=$(tr '\0' '\n' </proc/$PPID/cmdline | grep -A1 -x -- -n | tail -n 1)
 		client=$(pgrep -o -f -- "run --name $name ")
 		if [ -e "${0%/*}/dying" ]; then
@@ -141,6 +142,11 @@ held() {
 	pgrep -f -- "-n rv-exec-$1 " >/dev/null
 }
 
+# Has the runtime of half_runtime nothing of the container that it made last, and the kernel no control group?
+runtime_forgot() {
+	! runc state "$(cat id)" >/dev/null 2>&1 && [ -z "$(find /sys/fs/cgroup -type d -name "*$(cat id)*")" ]
+}
+
 @test "a client that dies between create and start: what held the container is ended, too" {
 	half_runtime
 	half=(--engine "podman --runtime $PWD/half" "${ENGINE_ARGS[@]}" --image "$IMAGE" --new-call --ledger ledger)
@@ -148,8 +154,17 @@ held() {
 	! held "$(attempts)" || rv_die "what held the container is left"
 	no_container "$(attempts)"
 	no_workdir
-	rm ledger
+	runtime_forgot || rv_die "the runtime still has $(cat id)"
 	touch dying
+	rm ledger
+	x "${half[@]}" --timeout 60s -- /bin/sleep 300 >out 2>stderr 3>&- || true
+	runc state "$(cat id)" >/dev/null
+	reap "$(attempts)" "podman --runtime $PWD/half" >reaped
+	rv_equal 2 "$(grep -c '"action":"removed"' reaped)"
+	runtime_forgot || rv_die "the runtime still has $(cat id) behind --reap"
+	no_container "$(attempts)"
+	no_workdir
+	rm ledger
 	x "${half[@]}" --timeout 60s -- /bin/sleep 300 >out 2>stderr 3>&- || true
 	attempt=$(attempts)
 	# the engine itself forgets it, and leaves the processes: else there is nothing to see here
@@ -165,6 +180,7 @@ held() {
 	rv_until eval '! held "$attempt"'
 	kill -0 $innocent || rv_die "an innocent one was ended"
 	no_workdir
+	runc delete --force "$(cat id)" # who forgets it by hand has that to do
 }
 
 @test "memory: a bomb dies, and the reply says so" {

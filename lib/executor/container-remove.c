@@ -10,8 +10,9 @@
 #include "lib/base/text.h"
 #include "lib/executor/container.h"
 #include "lib/executor/helpers.h"
+#include "lib/executor/remnant.h"
 
-#define REMOVE_MS 18000 /* less than the worker waits for it */
+#define REMOVE_MS 16000 /* in all; with the end of its holders less than the worker waits for it */
 #define AGAIN_MS 300    /* a create that was under way when its client died may still come */
 #define CEASE_MS 1000   /* what held a container that is gone ends by itself within that, or never */
 #define KILL_MS 2000
@@ -19,26 +20,25 @@
 #define ABSENCES 3      /* looks, with that pause between them, before what was never seen is believed to be gone */
 
 /* 1 it is there, 0 it is not, -1 the engine does not say. */
-static int is_there(const struct rv_engine *engine, const char *name, struct rv_buffer *out, struct rv_buffer *complaint,
-		    struct rv_error *err)
+static int is_there(const struct rv_engine *engine, const char *name, int64_t deadline, struct rv_buffer *out,
+		    struct rv_buffer *complaint, struct rv_error *err)
 {
 	char filter[128];
 	const char *const args[] = { "ps", "-a", "-q", "--filter", filter, NULL };
 	int status;
 
 	(void)snprintf(filter, sizeof filter, "name=%s", name);
-	status = rv_engine_ask(engine, args, REMOVE_MS, out, complaint, err);
+	status = rv_engine_ask(engine, args, rv_clock_left_ms(deadline), out, complaint, err);
 	if (status == 0)
 		return out->len > 0 ? 1 : 0;
 	return status < 0 ? -1 : rv_error_set(err, RV_E_IO, 0, "%s: %s", engine->words[0], complaint->data);
 }
 
-static int remove_by_engine(const struct rv_engine *engine, const char *name, struct rv_error *err)
+static int remove_by_engine(const struct rv_engine *engine, const char *name, int64_t deadline, struct rv_error *err)
 {
 	const char *const args[] = { "rm", "-f", "-v", name, NULL };
 	rv_auto_buffer struct rv_buffer out = RV_BUFFER_INIT;
 	rv_auto_buffer struct rv_buffer complaint = RV_BUFFER_INIT;
-	int64_t deadline = rv_clock_mono_ms() + REMOVE_MS;
 	int absences = 0;
 
 	while (rv_clock_left_ms(deadline) > 0) {
@@ -46,7 +46,7 @@ static int remove_by_engine(const struct rv_engine *engine, const char *name, st
 
 		if (status == 0 && out.len > 0) /* it names what it removed */
 			return 0;
-		status = is_there(engine, name, &out, &complaint, err);
+		status = is_there(engine, name, deadline, &out, &complaint, err);
 		absences = status == 0 ? absences + 1 : 0;
 		if (absences == ABSENCES)
 			return 0;
@@ -88,12 +88,32 @@ static void end_clients(const char *name)
 	(void)rv_helpers_signal(name, RV_HELPERS_CLIENTS, SIGKILL);
 }
 
-int rv_container_remove(const struct rv_engine *engine, const char *name, struct rv_error *err)
+/* Before the engine forgets it: who dies in between leaves it to be found. */
+static int clear_runtime(const struct rv_engine *engine, const char *name, int64_t deadline, struct rv_error *err)
 {
-	end_clients(name);
-	if (remove_by_engine(engine, name, err) != 0)
+	struct rv_remnant remnant;
+
+	if (!rv_remnant_ask(&remnant, engine, name, deadline))
+		return 0;
+	if (end_holders(name, err) != 0) /* who would yet make it */
 		return -1;
-	return end_holders(name, err);
+	return rv_remnant_delete(&remnant, engine, deadline, err);
+}
+
+int rv_container_remove(const struct rv_engine *engine, const char *name, bool killed, struct rv_error *err)
+{
+	int64_t deadline = rv_clock_mono_ms() + REMOVE_MS;
+	struct rv_error left = RV_ERROR_INIT;
+	int cleared;
+
+	end_clients(name);
+	cleared = killed ? clear_runtime(engine, name, deadline, &left) : 0;
+	if (remove_by_engine(engine, name, deadline, err) != 0 || end_holders(name, err) != 0)
+		return -1;
+	if (cleared == 0)
+		return 0;
+	*err = left;
+	return rv_error_wrap(err, "the container is gone, and not what its runtime has of it");
 }
 
 void rv_container_undo_words(struct rv_words *out, const struct rv_engine *engine, const char *name)
@@ -108,7 +128,7 @@ void rv_container_undo_words(struct rv_words *out, const struct rv_engine *engin
 	rv_words_add_all(out, (const char *const *)engine->words);
 }
 
-int rv_container_undo(char *const *words)
+int rv_container_undo(char *const *words, bool killed)
 {
 	struct rv_error err = RV_ERROR_INIT;
 	long long entries = 0;
@@ -122,7 +142,7 @@ int rv_container_undo(char *const *words)
 		return 1;
 	memcpy(envp, words + 2, (size_t)entries * sizeof *envp);
 	engine = (struct rv_engine){ words + 2 + entries, envp };
-	entries = rv_container_remove(&engine, words[0], &err);
+	entries = rv_container_remove(&engine, words[0], killed, &err);
 	free(envp);
 	return entries == 0 ? 0 : 1;
 }

@@ -210,7 +210,7 @@ static int reap_container(struct reap *reap, const struct found *found)
 {
 	struct rv_error err = RV_ERROR_INIT;
 
-	if (found->why == NULL && rv_container_remove(&reap->container.engine, found->name, &err) == 0)
+	if (found->why == NULL && rv_container_remove(&reap->container.engine, found->name, true, &err) == 0)
 		return say(reap, "container", rv_span_of(found->name), "removed", NULL);
 	reap->needs_someone = reap->needs_someone || found->needs_someone || err.code != RV_E_NONE;
 	return say(reap, "container", rv_span_of(found->name), "kept", found->why != NULL ? found->why : err.message);

@@ -19,6 +19,7 @@ void rv_undoing_forget(struct rv_undoing *undoing)
 	free(undoing->memory);
 	undoing->memory = NULL;
 	undoing->words = NULL;
+	undoing->killed = false;
 }
 
 void rv_undoing_keep(struct rv_undoing *undoing, struct rv_plan_view *view, uint64_t length, bool started)
@@ -65,7 +66,7 @@ int rv_undoing_do(struct rv_undoing *undoing, int children)
 		return 0;
 	pid = fork();
 	if (pid == 0)
-		_exit(undoing->run(undoing->words));
+		_exit(undoing->run(undoing->words, undoing->killed));
 	failed = pid < 0 ? errno : await(pid, children);
 	rv_undoing_forget(undoing);
 	return failed;

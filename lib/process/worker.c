@@ -229,6 +229,8 @@ static void send_done(struct worker *worker)
 static void finish(struct worker *worker, bool none_left)
 {
 	worker->done.duration_us = rv_clock_mono_us() - worker->started_us;
+	if (worker->client && (worker->tool > 0 || worker->done.reason != RV_RUN_NATURAL || !WIFEXITED(worker->done.status)))
+		worker->undoing.killed = true;
 	worker->done.survivors = worker->client ? end_client(worker) : end_all(worker, none_left);
 	worker->tool = -1;
 	rv_mounts_leave(&worker->mounts); /* what is mounted on the workdir keeps it from being removed */
@@ -515,6 +517,7 @@ int rv_worker_main(void *setup)
 	while (turn(&worker) == 0)
 		;
 	if (worker.client) {
+		worker.undoing.killed = worker.undoing.killed || worker.tool > 0;
 		signal_client(&worker, SIGTERM, CLIENT_MS);
 		(void)end_client(&worker);
 	}
