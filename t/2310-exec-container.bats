@@ -52,6 +52,27 @@ teardown() {
 	no_workdir
 }
 
+@test "stand-in: a bound that is none to an engine is config, and nothing is run" {
+	mkdir bin
+	tool bin/docker <<-'DOCKER'
+		#!/bin/sh
+		case $1 in
+		image) echo sha256:1 ;;
+		run) echo 1; : >"$RECORD/ran" ;;
+		rm) for name; do :; done; echo "$name" ;;
+		esac
+	DOCKER
+	export RECORD=$PWD PATH="$PWD/bin:$PATH"
+	for none in --network= --memory= --memory=0 --memory=0m --memory=-1 --memory=0.00 --cpus= --cpus=0 --cpus=0.0 --cpus=-1 --cpus=0.001 --cap-drop=; do
+		fails config 125 x --launcher-env RECORD --ledger ledger --new-call --image the-image "$none" -- /bin/true || rv_die "$none" || return
+		grep -q -e "${none%%=*}" stderr || rv_die "$none: $(cat stderr)" || return
+		[ ! -e ran ] && [ ! -s ledger ] || rv_die "run with $none" || return
+	done
+	for some in --memory=6m --memory=1.5g --memory=0.5g --memory=10000000 --cpus=2 --cpus=0.5 --cpus=.25 --cpus=0.05 --cpus=10 --network=a --cap-drop=CHOWN; do
+		rv_equal 1 "$(x --launcher-env RECORD --image the-image "$some" -- /bin/true)" "$some"
+	done
+}
+
 @test "a tool that is deaf to SIGTERM is killed with its container, and its client" {
 	rv_fails 124 within 15000 c --timeout 2s --kill-grace 500ms --new-call --ledger ledger -- /bin/sh -c 'trap "" TERM; sleep 300 & sleep 300; sleep 300' 2>stderr
 	no_container "$(attempts)"
@@ -128,7 +149,7 @@ half_runtime() {
 		runc "$@" || exit
 		echo "${@: -1}" >"${0%/*}/id"
 		name=$(tr '\0' '\n' </proc/$PPID/cmdline | grep -A1 -x -- -n | tail -n 1)
-		client=$(pgrep -o -f -- "run --name $name ")
+		client=$(pgrep -o -f -- "^[^ ]*podman .*run --name $name ")
 		if [ -e "${0%/*}/dying" ]; then
 			worker=$(cut -d' ' -f4 "/proc/$client/stat")
 			host=$(cut -d' ' -f4 "/proc/$worker/stat")
@@ -181,6 +202,24 @@ runtime_forgot() {
 	kill -0 $innocent || rv_die "an innocent one was ended"
 	no_workdir
 	runc delete --force "$(cat id)" # who forgets it by hand has that to do
+}
+
+@test "a client below a script, and a runtime whose path has blanks: what it left in the create is deleted, too" {
+	half_runtime
+	mkdir 'a dir'
+	mv half 'a dir/half'
+	tool script <<-'SCRIPT'
+		#!/bin/sh
+		podman "$@"
+		exit $?
+	SCRIPT
+	rv_fails 126 x --json --engine "$PWD/script --runtime '$PWD/a dir/half'" "${ENGINE_ARGS[@]}" --image "$IMAGE" --new-call --ledger ledger --timeout 20s -- \
+		/bin/sleep 300 >reply 2>stderr
+	holds 'reply["survivors"] == 0'
+	mv 'a dir/id' id
+	runtime_forgot || rv_die "the runtime still has $(cat id): $(runc delete --force "$(cat id)" 2>&1)"
+	no_container "$(attempts)"
+	no_workdir
 }
 
 @test "memory: a bomb dies, and the reply says so" {
@@ -384,6 +423,34 @@ remote_engine() {
 			--credentials "/bin/echo '{\"${value%%=*}\":\"${value#*=}\"}'" --image the-image -- /bin/echo 5
 	done
 	rv_fails 1 grep ^run asked
+	no_workdir
+}
+
+@test "stand-in for an engine that is asked before a removal: slow, refusing, or without the word" {
+	mkdir bin
+	tool bin/docker <<-'DOCKER'
+		#!/bin/bash
+		case $1 in
+		image) echo sha256:1 ;;
+		ps) [ ! -e "$RECORD/container" ] || echo 1 ;;
+		container) eval "$ANSWER" ;;
+		rm) rm "$RECORD/container" && echo "${!#}" ;;
+		run) : >"$RECORD/container"; exec sleep 300 ;;
+		esac
+	DOCKER
+	export RECORD=$PWD
+	ask_of() {
+		ANSWER=$2 PATH="$PWD/bin:$PATH" rv_fails 124 x --json --launcher-env RECORD --launcher-env ANSWER --timeout 300ms --kill-grace 100ms \
+			--image the-image -- /bin/true >reply 2>stderr
+		[ ! -e container ] || rv_die "the container is left where the engine is asked '$2'" || return
+		rv_equal "$1" "$(member survivors reply)" "$2"
+		[ "$1" != null ] || grep -q 'attempt .* may be left' stderr
+	}
+	# removed in any case; but what the runtime may have is known only by an answer
+	ask_of null 'exec sleep 60'
+	ask_of null 'echo the database is locked >&2; exit 125'
+	ask_of 0 'echo "executing at <.OCIRuntime>: no such field" >&2; exit 1'
+	ask_of 0 'printf "created\nabc\n<no value>\n"'
 	no_workdir
 }
 

@@ -116,11 +116,42 @@ int rv_container_check_value(const struct rv_engine *engine, const char *entry, 
 	return 0;
 }
 
+/* An amount of which something is left: 2, 256m, 0.5. */
+static bool is_some(const char *amount)
+{
+	static const char some[] = "123456789";
+	size_t whole = strspn(amount, "0123456789");
+	const char *behind = amount + whole + 1;
+
+	if (strcspn(amount, some) < whole)
+		return true;
+	return amount[whole] == '.' && behind[0] != '\0' && (strchr(some, behind[0]) != NULL ||
+	       (behind[0] == '0' && behind[1] != '\0' && strchr(some, behind[1]) != NULL));
+}
+
+/* To engines an empty word, and a limit of nothing, are the default of their own: a network, capabilities, no limit. */
+static int check_bounds(const struct rv_container_options *options, struct rv_error *err)
+{
+	const struct { const char *option, *value; bool amount; } bounds[] = {
+		{ "--network", options->network, false }, { "--memory", options->memory, true },
+		{ "--cpus", options->cpus, true }, { "--cap-drop", options->cap_drop, false },
+	};
+
+	for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) {
+		if (bounds[i].value[0] == '\0' || (bounds[i].amount && !is_some(bounds[i].value)))
+			return rv_error_set(err, RV_E_CONFIG, 0, "%s '%s': to an engine that is no bound at all", bounds[i].option,
+					    bounds[i].value);
+	}
+	return 0;
+}
+
 static int check_values(const struct rv_container *container, const char *workdir_base, const char *const *set_env,
 			struct rv_error *err)
 {
 	const struct rv_container_options *options = container->options;
 
+	if (check_bounds(options, err) != 0)
+		return -1;
 	if (options->work_mount[0] != '/' || strpbrk(options->work_mount, ",\"\n") != NULL)
 		return rv_error_set(err, RV_E_CONFIG, 0, "--work-mount %s: not an absolute path that a mount can be said with",
 				    options->work_mount);

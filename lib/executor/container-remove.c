@@ -13,26 +13,12 @@
 #include "lib/executor/remnant.h"
 
 #define REMOVE_MS 16000 /* in all; with the end of its holders less than the worker waits for it */
+#define RUNTIME_MS 5000 /* of that for what only the runtime knows of: who is slow to tell is asked for the removal all the same */
 #define AGAIN_MS 300    /* a create that was under way when its client died may still come */
 #define CEASE_MS 1000   /* what held a container that is gone ends by itself within that, or never */
 #define KILL_MS 2000
 #define CLIENT_MS 1500  /* a client that is asked to end has so long */
 #define ABSENCES 3      /* looks, with that pause between them, before what was never seen is believed to be gone */
-
-/* 1 it is there, 0 it is not, -1 the engine does not say. */
-static int is_there(const struct rv_engine *engine, const char *name, int64_t deadline, struct rv_buffer *out,
-		    struct rv_buffer *complaint, struct rv_error *err)
-{
-	char filter[128];
-	const char *const args[] = { "ps", "-a", "-q", "--filter", filter, NULL };
-	int status;
-
-	(void)snprintf(filter, sizeof filter, "name=%s", name);
-	status = rv_engine_ask(engine, args, rv_clock_left_ms(deadline), out, complaint, err);
-	if (status == 0)
-		return out->len > 0 ? 1 : 0;
-	return status < 0 ? -1 : rv_error_set(err, RV_E_IO, 0, "%s: %s", engine->words[0], complaint->data);
-}
 
 static int remove_by_engine(const struct rv_engine *engine, const char *name, int64_t deadline, struct rv_error *err)
 {
@@ -46,7 +32,7 @@ static int remove_by_engine(const struct rv_engine *engine, const char *name, in
 
 		if (status == 0 && out.len > 0) /* it names what it removed */
 			return 0;
-		status = is_there(engine, name, deadline, &out, &complaint, err);
+		status = rv_engine_has(engine, name, deadline, err);
 		absences = status == 0 ? absences + 1 : 0;
 		if (absences == ABSENCES)
 			return 0;
@@ -89,12 +75,14 @@ static void end_clients(const char *name)
 }
 
 /* Before the engine forgets it: who dies in between leaves it to be found. */
-static int clear_runtime(const struct rv_engine *engine, const char *name, int64_t deadline, struct rv_error *err)
+static int clear_runtime(const struct rv_engine *engine, const char *name, struct rv_error *err)
 {
+	int64_t deadline = rv_clock_mono_ms() + RUNTIME_MS;
 	struct rv_remnant remnant;
+	int remains = rv_remnant_ask(&remnant, engine, name, deadline, err);
 
-	if (!rv_remnant_ask(&remnant, engine, name, deadline))
-		return 0;
+	if (remains <= 0)
+		return remains;
 	if (end_holders(name, err) != 0) /* who would yet make it */
 		return -1;
 	return rv_remnant_delete(&remnant, engine, deadline, err);
@@ -107,13 +95,13 @@ int rv_container_remove(const struct rv_engine *engine, const char *name, bool k
 	int cleared;
 
 	end_clients(name);
-	cleared = killed ? clear_runtime(engine, name, deadline, &left) : 0;
+	cleared = killed ? clear_runtime(engine, name, &left) : 0;
 	if (remove_by_engine(engine, name, deadline, err) != 0 || end_holders(name, err) != 0)
 		return -1;
 	if (cleared == 0)
 		return 0;
 	*err = left;
-	return rv_error_wrap(err, "the container is gone, and not what its runtime has of it");
+	return rv_error_wrap(err, "the container is gone, and perhaps not what its runtime has of it");
 }
 
 void rv_container_undo_words(struct rv_words *out, const struct rv_engine *engine, const char *name)

@@ -66,8 +66,8 @@ void rv_container_release(struct rv_container *container); /* zeroed is fine */
  * asked for, and told to remove.  *has: the client has it, and so will the tool.  RV_E_CONFIG. */
 int rv_container_check_value(const struct rv_engine *engine, const char *entry, bool *has, struct rv_error *err);
 
-/* Kill and remove a container by its name, also one that is yet to be created.  `killed`: its client may have been
- * killed within the create, and what the OCI runtime has of it is looked for, too.  0: it is certain that it is gone. */
+/* Kill and remove a container by its name, also one that is yet to be created.  `killed`: its client may have ended
+ * within the create, and what the OCI runtime has of it is looked for, too.  0: it is certain that it is gone. */
 int rv_container_remove(const struct rv_engine *engine, const char *name, bool killed, struct rv_error *err);
 /* The same as a slot's undo function: the words that rv_container_undo_words() made. */
 int rv_container_undo(char *const *words, bool killed);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -154,4 +155,19 @@ int rv_engine_ask(const struct rv_engine *engine, const char *const *args, int64
 	trim(out);
 	trim(complaint);
 	return status;
+}
+
+int rv_engine_has(const struct rv_engine *engine, const char *name, int64_t deadline, struct rv_error *err)
+{
+	rv_auto_buffer struct rv_buffer out = RV_BUFFER_INIT;
+	rv_auto_buffer struct rv_buffer complaint = RV_BUFFER_INIT;
+	char filter[128];
+	const char *const args[] = { "ps", "-a", "-q", "--filter", filter, NULL };
+	int status;
+
+	(void)snprintf(filter, sizeof filter, "name=%s", name);
+	status = rv_engine_ask(engine, args, rv_clock_left_ms(deadline), &out, &complaint, err);
+	if (status == 0)
+		return out.len > 0 ? 1 : 0;
+	return status < 0 ? -1 : rv_error_set(err, RV_E_IO, 0, "%s: %s", engine->words[0], complaint.data);
 }

@@ -22,4 +22,7 @@ struct rv_engine {
 int rv_engine_ask(const struct rv_engine *engine, const char *const *args, int64_t wait_ms, struct rv_buffer *out,
 		  struct rv_buffer *complaint, struct rv_error *err);
 
+/* Is a container of that name there?  1, 0, or -1 where the engine does not say by the deadline (monotonic, ms). */
+int rv_engine_has(const struct rv_engine *engine, const char *name, int64_t deadline, struct rv_error *err);
+
 #endif

@@ -1,5 +1,6 @@
 #include "lib/executor/remnant.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,37 +12,55 @@
 #define TIMES 2      /* what a create under way writes behind the first deletion goes with the second */
 #define AGAIN_MS 100
 #define FIELDS 4
+#define RUNTIME_WORD "OCIRuntime"
 
-/* Its fields, by blanks: how many. */
-static size_t split(char *line, char **fields, size_t room)
+/* Its fields, a line each: a path may hold blanks.  How many; 0: more than there is room for. */
+static size_t split(char *text, char **fields, size_t room)
 {
 	size_t count = 0;
 
-	for (char *save = NULL, *word = strtok_r(line, " \n", &save); word != NULL; word = strtok_r(NULL, " \n", &save)) {
+	for (char *save = NULL, *line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
 		if (count == room)
 			return 0;
-		fields[count++] = word;
+		fields[count++] = line;
 	}
 	return count;
 }
 
-bool rv_remnant_ask(struct rv_remnant *remnant, const struct rv_engine *engine, const char *name, int64_t deadline)
+/* The engine refused the question: since it has no such word (docker names it then), since there is no such container,
+ * or for a reason that says nothing of it. */
+static int refused(const struct rv_engine *engine, const char *name, int64_t deadline, const char *complaint,
+		   struct rv_error *err)
 {
-	const char *const args[] = { "container", "inspect", "--format", "{{.State.Status}} {{.Id}} {{.OCIRuntime}}", name, NULL };
+	if (strstr(complaint, RUNTIME_WORD) != NULL || rv_engine_has(engine, name, deadline, err) == 0)
+		return 0;
+	return err->code != RV_E_NONE ? -1 : rv_error_set(err, RV_E_IO, 0, "%s: %s", engine->words[0], complaint);
+}
+
+int rv_remnant_ask(struct rv_remnant *remnant, const struct rv_engine *engine, const char *name, int64_t deadline,
+		   struct rv_error *err)
+{
+	const char *const args[] = {
+		"container", "inspect", "--format", "{{.State.Status}}\n{{.Id}}\n{{." RUNTIME_WORD "}}", name, NULL,
+	};
 	rv_auto_buffer struct rv_buffer out = RV_BUFFER_INIT;
 	rv_auto_buffer struct rv_buffer complaint = RV_BUFFER_INIT;
-	struct rv_error ignored = RV_ERROR_INIT;
 	char *fields[FIELDS];
+	int status = rv_engine_ask(engine, args, rv_clock_left_ms(deadline), &out, &complaint, err);
 
-	if (rv_engine_ask(engine, args, rv_clock_left_ms(deadline), &out, &complaint, &ignored) != 0 || out.len == 0 ||
-	    split(out.data, fields, FIELDS) != 3 || strcmp(fields[0], "created") != 0)
-		return false; /* nothing there, or one that the engine removes with its runtime */
-	if (strlen(fields[1]) >= sizeof remnant->id || strspn(fields[1], "0123456789abcdef") != strlen(fields[1]) ||
-	    strlen(fields[2]) >= sizeof remnant->runtime)
-		return false;
+	if (status != 0)
+		return status < 0 ? -1 : refused(engine, name, deadline, complaint.data, err);
+	if (out.len == 0 || split(out.data, fields, FIELDS) != 3 || strcmp(fields[0], "created") != 0)
+		return 0; /* one that the engine removes with its runtime, or an engine without that word */
+	if (strlen(fields[1]) >= sizeof remnant->id || strspn(fields[1], "0123456789abcdef") != strlen(fields[1]))
+		return rv_error_set(err, RV_E_IO, 0, "%s: no id of a container: %s", engine->words[0], fields[1]);
+	if (fields[2][0] == '<') /* <no value> */
+		return 0;
+	if (strlen(fields[2]) >= sizeof remnant->runtime)
+		return rv_error_set(err, RV_E_IO, ENAMETOOLONG, "%s: the runtime %s", engine->words[0], fields[2]);
 	(void)snprintf(remnant->id, sizeof remnant->id, "%s", fields[1]);
 	(void)snprintf(remnant->runtime, sizeof remnant->runtime, "%s", fields[2]);
-	return true;
+	return 1;
 }
 
 /* The runtime's words, as the engine itself would start it; none where a service does. */
@@ -50,7 +69,7 @@ static int find_runtime(struct rv_words *words, const struct rv_remnant *remnant
 {
 	const char *const args[] = {
 		"info", "--format",
-		"{{.Host.ServiceIsRemote}} {{.Host.Security.Rootless}} {{.Host.OCIRuntime.Name}} {{.Host.OCIRuntime.Path}}", NULL,
+		"{{.Host.ServiceIsRemote}}\n{{.Host.Security.Rootless}}\n{{.Host.OCIRuntime.Name}}\n{{.Host.OCIRuntime.Path}}", NULL,
 	};
 	rv_auto_buffer struct rv_buffer out = RV_BUFFER_INIT;
 	rv_auto_buffer struct rv_buffer complaint = RV_BUFFER_INIT;

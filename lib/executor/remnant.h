@@ -8,7 +8,6 @@
 #ifndef RV_EXECUTOR_REMNANT_H
 #define RV_EXECUTOR_REMNANT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/base/error.h"
@@ -19,9 +18,10 @@ struct rv_remnant {
 	char runtime[256]; /* as the engine names it */
 };
 
-/* Before the engine removes the container: may the runtime have what the engine does not know of?  Each of its answers
- * is waited for until the deadline at most (monotonic, ms). */
-bool rv_remnant_ask(struct rv_remnant *remnant, const struct rv_engine *engine, const char *name, int64_t deadline);
+/* Before the engine removes the container: may the runtime have what the engine does not know of?  1, 0, or -1 where the
+ * engine does not say.  Each of its answers is waited for until the deadline at most (monotonic, ms). */
+int rv_remnant_ask(struct rv_remnant *remnant, const struct rv_engine *engine, const char *name, int64_t deadline,
+		   struct rv_error *err);
 /* Nobody makes it any more: have the runtime delete it.  0: it has nothing of it. */
 int rv_remnant_delete(const struct rv_remnant *remnant, const struct rv_engine *engine, int64_t deadline, struct rv_error *err);
 

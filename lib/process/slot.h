@@ -21,7 +21,7 @@
 struct rv_wire_page;
 /* Undo a run, by the words that its plan gave: in a child of the worker, whose exit status is what this
  * returns; 0 when it is certain that nothing is left.  All signals are blocked when it is called.  `killed`: what ran
- * did not end by itself, and may have left something in the middle. */
+ * did not end by itself with status 0, and may have left something in the middle. */
 typedef int rv_undo(char *const *words, bool killed);
 
 enum rv_containment { RV_CONTAIN_NAMESPACE, RV_CONTAIN_SUBREAPER };

@@ -9,7 +9,7 @@ struct rv_undoing {
 	rv_undo *run;  /* NULL: nothing is ever undone */
 	char **words;  /* into memory; NULL: there is nothing to undo */
 	void *memory;  /* owned */
-	bool killed;   /* the run did not end by itself */
+	bool killed;   /* the run did not end by itself with status 0 */
 };
 
 /* Take a plan's memory over where its run was `started` and has something to undo, else free it (and what is

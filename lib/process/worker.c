@@ -229,7 +229,8 @@ static void send_done(struct worker *worker)
 static void finish(struct worker *worker, bool none_left)
 {
 	worker->done.duration_us = rv_clock_mono_us() - worker->started_us;
-	if (worker->client && (worker->tool > 0 || worker->done.reason != RV_RUN_NATURAL || !WIFEXITED(worker->done.status)))
+	/* a client below a script that somebody killed, or that broke down, is a status and no signal */
+	if (worker->client && (worker->tool > 0 || worker->done.reason != RV_RUN_NATURAL || worker->done.status != 0))
 		worker->undoing.killed = true;
 	worker->done.survivors = worker->client ? end_client(worker) : end_all(worker, none_left);
 	worker->tool = -1;
