@@ -342,6 +342,57 @@ remote_engine() {
 	rv_equal 2 "$(grep -c '"result":5' replies)"
 }
 
+@test "stand-in for engines that limit nothing here: config, whatever their client is called" {
+	mkdir bin
+	tool bin/docker <<-'DOCKER'
+		#!/bin/sh
+		case $1 in
+		image) echo sha256:1 ;;
+		info) printf '%s' "$INFO" ;;
+		run) echo "$*" >"$RECORD/ran"; echo 1 ;;
+		rm) for name; do :; done; echo "$name" ;;
+		esac
+	DOCKER
+	export RECORD=$PWD PATH="$PWD/bin:$PATH" INFO
+	d() {
+		"$@" --launcher-env RECORD --launcher-env INFO --ledger ledger --new-call --image the-image -- /bin/true
+	}
+	for INFO in '{"MemoryLimit":false,"CpuCfsQuota":true,"PidsLimit":true}' '{"MemoryLimit":true,"CpuCfsQuota":false}' '{"PidsLimit":false}' \
+		'{"MemoryLimit":true,"CpuCfsQuota":true,"PidsLimit":true,"CgroupDriver":"none"}' \
+		'{"host":{"security":{"rootless":true},"cgroupVersion":"v1"}}'; do
+		d fails config 125 x || rv_die "$INFO" || return
+		grep -qE -e '--(memory|cpus|pids-limit)' stderr && [ ! -e ran ] && [ ! -s ledger ] || rv_die "$INFO: $(cat stderr)" || return
+	done
+	for INFO in '{"MemoryLimit":true,"CpuCfsQuota":true,"PidsLimit":true,"CgroupDriver":"systemd"}' '{"host":{"security":{"rootless":true},"cgroupVersion":"v2"}}' ''; do
+		rv_equal 1 "$(d x)" "$INFO"
+		# a podman maps the caller by itself, also below docker's name
+		case $INFO in *rootless*) rv_fails 1 grep -q -- ' --user ' ran ;; *) [ "$(id -u)" -eq 0 ] || grep -q -- " --user $(id -u):" ran ;; esac
+	done
+}
+
+@test "stand-in: what the credentials program left is told, also where the container is certainly gone" {
+	freezer=/sys/fs/cgroup/freezer/rv-test-$$
+	[ "$(id -u)" -eq 0 ] && mkdir "$freezer" 2>/dev/null || skip 'no freezer of version 1 here, in which a process outlives SIGKILL'
+	mkdir bin
+	tool bin/docker <<-'DOCKER'
+		#!/bin/sh
+		case $1 in
+		image) echo sha256:1 ;;
+		run) exec sleep 300 ;;
+		rm) for name; do :; done; echo "$name" ;;
+		esac
+	DOCKER
+	tool mint <<-MINT
+		#!/bin/sh
+		sleep 60 </dev/null >/dev/null 2>&1 &
+		echo \$! >$freezer/cgroup.procs && echo FROZEN >$freezer/freezer.state && echo '{}'
+	MINT
+	PATH="$PWD/bin:$PATH" x --json --image the-image --credentials "$PWD/mint" --timeout 300ms --kill-grace 100ms -- /bin/true >reply 2>stderr || true
+	echo THAWED >"$freezer/freezer.state"
+	rv_until rmdir "$freezer"
+	rv_equal '1 timeout' "$(member survivors reply) $(member outcome reply)"
+}
+
 @test "stand-in for an engine that is slow to put away: the next call need not wait, and no more run at once than --jobs" {
 	mkdir bin running
 	tool bin/docker <<-'DOCKER'
@@ -408,7 +459,7 @@ remote_engine() {
 		grep -q -- "^run .*$flag" asked || rv_die "no $flag in: $(cat asked)"
 	done
 	grep -qx SECRET=s3cret env && grep -qx TOKEN=s3cret3 env && grep -qx DOCKER_HOST=tcp://x env
-	rv_equal 'image rm run' "$(cut -d' ' -f1 asked | sort -u | tr '\n' ' ' | sed 's/ $//')"
+	rv_equal 'image info rm run' "$(cut -d' ' -f1 asked | sort -u | tr '\n' ' ' | sed 's/ $//')"
 	# `until` has room for all that may be asked of a slow engine: until then it is no orphan
 	PATH="$PWD/bin:$PATH" x --launcher-env RECORD --image the-image --ledger rows --new-call --timeout 1s --ledger-wait 1s -- /bin/echo 5
 	/usr/bin/python3 -c 'import json; r = json.loads(open("rows").readline()); w = r["writer"]["until"] - r["startedAt"]; assert w >= 1000 + 5000 + 2 * 10000 + 22000, w'

@@ -165,8 +165,21 @@ OWN='^(start\.(fork|vfork|exec|posix|shell|detached)|memory\.|map\.|ipc\.(shm|se
 	done
 }
 
+@test "--net shows no key of the host's, to root's tool either" {
+	rv_need root
+	[ -d /etc/ssl ] || skip 'there is no /etc/ssl'
+	mkdir -p ssl/private
+	echo key >ssl/private/key
+	echo conf >ssl/openssl.cnf
+	unshare --mount bash -c "mount --bind '$PWD/ssl' /etc/ssl && [ -e /etc/ssl/private/key ] && exec rv-exec --tool t --workdir-base '$PWD/dirs' --sandbox kernel --net -- \
+		/bin/sh -c '[ \"\$(cat /etc/ssl/openssl.cnf)\" = conf ] && [ -d /etc/ssl/private ] && ls -A /etc/ssl/private | wc -l'" >out.json
+	rv_equal 0 "$(cat out.json)"
+}
+
 @test "what cannot be enforced is refused before anything is written" {
-	for bad in "--ro $PWD/absent" "--rw $PWD/absent" '--ro /' '--rw /proc/sys' '--ro /dev/shm' '--workdir-base /' '--workdir-base /usr'; do
+	ln -s / all
+	ln -s /proc/1/root all-by-proc
+	for bad in "--ro $PWD/absent" "--ro $PWD/all" "--rw $PWD/all/proc" "--ro $PWD/all-by-proc" "--rw $PWD/absent" '--ro /' '--rw /proc/sys' '--ro /dev/shm' '--workdir-base /' '--workdir-base /usr'; do
 		# shellcheck disable=SC2086
 		fails config 125 x --ledger "$PWD/ledger" --new-call --sandbox kernel $bad -- /bin/true || rv_die "$bad" || return
 		[ ! -s ledger ] || rv_die "a row of $bad" || return

@@ -9,6 +9,7 @@
 #include "lib/executor/command.h"
 #include "lib/executor/container.h"
 #include "lib/executor/launcher.h"
+#include "lib/json/json.h"
 
 #define LOOK_MS 30000
 #define PULL_MS 1800000
@@ -43,9 +44,7 @@ static void pair(struct rv_words *words, const char *flag, const char *value)
  * the caller; a rootless podman maps the caller to root by itself. */
 static void add_user(struct rv_container *container)
 {
-	const char *program = strrchr(container->engine.words[0], '/');
-
-	if (geteuid() == 0 || strncmp(program + 1, "podman", 6) == 0)
+	if (geteuid() == 0 || container->is_podman)
 		return;
 	rv_words_add(&container->set_up, "--user");
 	rv_words_printf(&container->set_up, "%u:%u", (unsigned)geteuid(), (unsigned)getegid());
@@ -194,45 +193,87 @@ static int look_for_image(const struct rv_container *container, struct rv_error 
 	return rv_error_set(err, RV_E_CONFIG, 0, "the engine shows no such image, and --pull is never: %s", complaint.data);
 }
 
-/* May the engine be another than root's own?  Then it is asked; else a call of it is saved. */
-static bool may_be_rootless(const struct rv_container *container)
+static bool is_named_podman(const struct rv_container *container)
 {
 	const char *program = strrchr(container->engine.words[0], '/');
 
-	if (strncmp(program + 1, "podman", 6) != 0)
+	return strncmp(program + 1, "podman", 6) == 0;
+}
+
+/* Root's own podman can limit, and need not be asked: a call of it is saved.  The name is all that is known of what
+ * another program is, or a script of that name begins. */
+static bool is_roots_podman(const struct rv_container *container)
+{
+	if (!is_named_podman(container) || geteuid() != 0)
 		return false;
 	for (char *const *entry = container->engine.envp; *entry != NULL; entry++) {
 		if (strncmp(*entry, "CONTAINER_", 10) == 0)
-			return true;
+			return false;
 	}
 	for (char *const *word = container->engine.words + 1; *word != NULL; word++) {
 		if (strcmp(*word, "--remote") == 0 || strcmp(*word, "-r") == 0 || strncmp(*word, "--url", 5) == 0 ||
 		    strncmp(*word, "--connection", 12) == 0 || strcmp(*word, "-c") == 0)
-			return true;
+			return false;
 	}
-	return geteuid() != 0;
+	return true;
 }
 
-/* Podman without root and with control groups of version 1 runs the tool without its limits, and says so to people
- * alone. */
-static int look_for_limits(const struct rv_container *container, struct rv_error *err)
+static bool has_text(const struct rv_json_node *node, const char *text)
 {
-	const char *const args[] = { "info", "--format", "{{.Host.Security.Rootless}} {{.Host.CgroupsVersion}}", NULL };
+	return rv_json_is_string(node) && rv_span_equal(rv_json_string(node), rv_span_of(text));
+}
+
+/* Podman without root and with control groups of version 1, and docker without what it needs of them, run the tool
+ * without its limits, and say so to people alone. */
+static int check_limits(struct rv_container *container, const struct rv_json_node *info, struct rv_error *err)
+{
+	static const struct { const char *name, *options; } says[] = {
+		{ "MemoryLimit", "--memory" }, { "CpuCfsQuota", "--cpus" }, { "PidsLimit", "--pids-limit" },
+	};
+	const struct rv_json_node *host = rv_json_get(info, "host");
+	const struct rv_json_node *rootless = rv_json_get(rv_json_get(host, "security"), "rootless");
+
+	container->is_podman = container->is_podman || rootless != NULL;
+	if (rootless != NULL && rv_json_type(rootless) == RV_JSON_TRUE && has_text(rv_json_get(host, "cgroupVersion"), "v1"))
+		return rv_error_set(err, RV_E_CONFIG, 0, "--memory, --cpus and --pids-limit: podman cannot limit anything without root "
+				    "where control groups are of version 1: boot with systemd.unified_cgroup_hierarchy=1, or run it as root");
+	if (has_text(rv_json_get(info, "CgroupDriver"), "none"))
+		return rv_error_set(err, RV_E_CONFIG, 0, "--memory, --cpus and --pids-limit: the engine has no control groups (CgroupDriver "
+				    "none in its info: a rootless docker needs version 2 and systemd)");
+	for (size_t i = 0; i < sizeof says / sizeof says[0]; i++) {
+		const struct rv_json_node *can = rv_json_get(info, says[i].name);
+
+		if (can != NULL && rv_json_type(can) == RV_JSON_FALSE)
+			return rv_error_set(err, RV_E_CONFIG, 0, "%s: the engine cannot limit that here (%s is false in its info)",
+					    says[i].options, says[i].name);
+	}
+	return 0;
+}
+
+static int look_for_limits(struct rv_container *container, struct rv_error *err)
+{
+	const char *const args[] = { "info", "--format", "{{json .}}", NULL };
 	rv_auto_buffer struct rv_buffer out = RV_BUFFER_INIT;
 	rv_auto_buffer struct rv_buffer complaint = RV_BUFFER_INIT;
+	struct rv_error ignored = RV_ERROR_INIT;
+	struct rv_json_doc *doc;
 	int status;
 
-	if (!may_be_rootless(container))
+	container->is_podman = is_named_podman(container);
+	if (is_roots_podman(container))
 		return 0;
 	status = rv_engine_ask(&container->engine, args, LOOK_MS, &out, &complaint, err);
 	if (status < 0)
 		return -1;
 	if (status > 0)
 		return rv_error_set(err, RV_E_CONFIG, 0, "the engine does not say whether it can limit: %s", complaint.data);
-	if (strcmp(out.data, "true v1") != 0)
-		return 0;
-	return rv_error_set(err, RV_E_CONFIG, 0, "--memory, --cpus and --pids-limit: podman cannot limit anything without root where "
-			    "control groups are of version 1: boot with systemd.unified_cgroup_hierarchy=1, or run it as root");
+	doc = rv_json_doc_new(err);
+	if (doc == NULL)
+		return -1;
+	/* an engine that is neither says nothing that is known here */
+	status = check_limits(container, rv_json_parse(doc, out.data, out.len, RV_JSON_DEFAULT, &ignored), err);
+	rv_json_doc_free(doc);
+	return status;
 }
 
 int rv_container_open(struct rv_container *container, const struct rv_container_options *options, char *const *envp,

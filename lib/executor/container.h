@@ -47,6 +47,7 @@ struct rv_container {
 	const struct rv_container_options *options;
 	struct rv_words words; /* the client and its global flags */
 	struct rv_engine engine;
+	bool is_podman;          /* by its name, or by what it says of itself */
 	struct rv_words set_up; /* flags of `run` that are the same for every call */
 	struct rv_error refusal; /* why no call can be run; RV_E_NONE */
 };

@@ -259,6 +259,7 @@ static void take_facts(struct rv_dispatch *dispatch)
 		dispatch->undo = RV_UNDO_NONE;
 	dispatch->exit_code = result->exit_code;
 	dispatch->signal_number = dispatch->ran ? result->signal_number : 0;
+	dispatch->survivors_before = dispatch->survivors;
 	count_survivors(dispatch, result->survivors);
 	dispatch->stdout_bytes = result->stdout_bytes;
 	dispatch->stderr_bytes = result->stderr_bytes;

@@ -158,6 +158,7 @@ struct rv_dispatch {
 	int64_t duration_ms;
 	uint64_t stdout_bytes, stderr_bytes;
 	int survivors;                /* -1: not known */
+	int survivors_before;         /* of what ran before the tool */
 	int64_t user_ms, system_ms, max_rss_bytes;
 	const char *limit;            /* that the tool's processes ran into: "memory" "cpu" "processes"; NULL */
 	int64_t peak_bytes;           /* of the tree's memory; -1: not known */

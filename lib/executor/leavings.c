@@ -35,7 +35,7 @@ static void on_undone(struct rv_watch *watch, uint32_t events)
 	if (rv_slot_undone(dispatch->slot, 0, &err) != 1)
 		undo_failed(dispatch, &err);
 	else
-		dispatch->survivors = 0;
+		dispatch->survivors = dispatch->survivors_before; /* what the credentials program left is no engine's */
 }
 
 void rv_leavings_undo(struct rv_dispatch *dispatch)

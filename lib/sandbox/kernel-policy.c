@@ -32,6 +32,8 @@ static const struct rv_mount mounts[] = {
 	SYSTEM("/etc/hosts", RV_MOUNT_OPTIONAL | RV_MOUNT_FOLLOW | RV_MOUNT_NET),
 	SYSTEM("/etc/nsswitch.conf", RV_MOUNT_OPTIONAL | RV_MOUNT_FOLLOW | RV_MOUNT_NET),
 	SYSTEM("/etc/ssl", RV_MOUNT_OPTIONAL | RV_MOUNT_FOLLOW | RV_MOUNT_NET),
+	/* the host's keys, which root's tool could read */
+	{ RV_MOUNT_EMPTY, "ssl-private", NULL, "/etc/ssl/private", SEALED | RV_MOUNT_OPTIONAL | RV_MOUNT_NET, 0 },
 	{ RV_MOUNT_EMPTY, "dev", NULL, "/dev", 0, 0 },
 	DEVICE("/dev/null"), DEVICE("/dev/zero"), DEVICE("/dev/full"), DEVICE("/dev/random"), DEVICE("/dev/urandom"),
 	{ RV_MOUNT_LINK, "fd", "/proc/self/fd", "/dev/fd", 0, 0 },

@@ -47,9 +47,25 @@ static char *plain_path(const char *path)
 	return plain ? strdup(path) : realpath(path, NULL);
 }
 
-static int add_path(struct rv_kernel *kernel, const char *option, const char *path, bool writable, struct rv_error *err)
+/* What the sandbox is for, or has as its own; the path may be a link to it. */
+static int check_path(const char *option, const char *path, const char *target, struct rv_error *err)
 {
 	static const char *const own[] = { "/proc", "/dev" };
+	rv_auto_free char *real = realpath(target, NULL);
+
+	if (real == NULL)
+		return rv_error_set(err, RV_E_CONFIG, errno, "%s %s", option, path);
+	if (strcmp(target, "/") == 0 || strcmp(real, "/") == 0)
+		return rv_error_set(err, RV_E_CONFIG, 0, "%s %s: that would be no sandbox", option, path);
+	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+		if (is_at_or_below(target, own[i]) || is_at_or_below(real, own[i]))
+			return rv_error_set(err, RV_E_CONFIG, 0, "%s %s: the sandbox has a %s of its own", option, path, own[i]);
+	}
+	return 0;
+}
+
+static int add_path(struct rv_kernel *kernel, const char *option, const char *path, bool writable, struct rv_error *err)
+{
 	struct rv_kernel_path *grown = realloc(kernel->paths, (kernel->path_count + 1) * sizeof *grown);
 	rv_auto_free char *target = NULL;
 	size_t at;
@@ -60,12 +76,8 @@ static int add_path(struct rv_kernel *kernel, const char *option, const char *pa
 	target = plain_path(path);
 	if (target == NULL || access(target, F_OK) != 0)
 		return rv_error_set(err, RV_E_CONFIG, errno, "%s %s", option, path);
-	if (strcmp(target, "/") == 0)
-		return rv_error_set(err, RV_E_CONFIG, 0, "%s /: that would be no sandbox", option);
-	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
-		if (is_at_or_below(target, own[i]))
-			return rv_error_set(err, RV_E_CONFIG, 0, "%s %s: the sandbox has a %s of its own", option, path, own[i]);
-	}
+	if (check_path(option, path, target, err) != 0)
+		return -1;
 	/* parents before what is below them, or they would hide it */
 	for (at = kernel->path_count; at > 0 && strlen(grown[at - 1].target) > strlen(target); at--)
 		grown[at] = grown[at - 1];
@@ -184,6 +196,18 @@ static int bind_host(int root, const struct rv_mount *mount)
 	return tree < 0 ? -1 : rv_mounts_attach(root, mount->target, tree);
 }
 
+/* Nothing is to be seen of what the host has there, if anything. */
+static int cover(int root, const struct rv_mount *mount)
+{
+	rv_auto_fd int there = rv_mounts_inside(root, mount->target);
+	rv_auto_fd int tree = -1;
+
+	if (there < 0)
+		return errno == ENOENT ? 0 : -1;
+	tree = rv_mounts_make("tmpfs", "mode=0755,size=4k,nr_inodes=2", mount->flags);
+	return tree < 0 ? -1 : rv_mounts_attach(root, mount->target, tree);
+}
+
 static int build_row(const struct rv_kernel *kernel, int root, const struct rv_mount *mount)
 {
 	rv_auto_fd int tree = -1;
@@ -194,7 +218,7 @@ static int build_row(const struct rv_kernel *kernel, int root, const struct rv_m
 	case RV_MOUNT_HOST:
 		return bind_host(root, mount);
 	case RV_MOUNT_EMPTY:
-		return rv_mounts_directory(root, mount->target);
+		return (mount->flags & RV_MOUNT_OPTIONAL) != 0 ? cover(root, mount) : rv_mounts_directory(root, mount->target);
 	case RV_MOUNT_LINK:
 		return rv_mounts_link(root, mount->target, mount->source);
 	case RV_MOUNT_TEXT:

@@ -23,7 +23,7 @@ enum rv_mount_kind {
 	RV_MOUNT_SOURCE, /* a bind of every source that bears this row's name */
 	RV_MOUNT_ALIAS,  /* a symbolic link for every source that bears this row's name */
 	RV_MOUNT_HOST,   /* a bind of the host's own path `source`; a symbolic link is made again as it is */
-	RV_MOUNT_EMPTY,  /* a directory of the root, which is an empty tmpfs and read-only in the end */
+	RV_MOUNT_EMPTY,  /* a directory of the root, which is an empty tmpfs and read-only in the end; OPTIONAL: over what is there */
 	RV_MOUNT_TMPFS,  /* private, writable, empty at each start; `source` is its data (size=...) */
 	RV_MOUNT_PROC,   /* the procfs of its PID namespace; `source` is its data (subset=pid) */
 	RV_MOUNT_LINK,   /* a symbolic link with the text `source` */
