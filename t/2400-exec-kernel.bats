@@ -176,6 +176,31 @@ OWN='^(start\.(fork|vfork|exec|posix|shell|detached)|memory\.|map\.|ipc\.(shm|se
 	rv_equal 0 "$(cat out.json)"
 }
 
+@test "--rw shows no ledger, manifest or approvals to be forged: config" {
+	mkdir -p data/more free links
+	echo '{"t":{"command":"/bin/true"}}' >data/manifest
+	cp data/manifest manifest
+	: >data/approvals >approvals
+	ln -s "$PWD/data/linked" links/out && ln -s "$PWD/free/ledger" data/more/in
+	manifest="--manifest $PWD/manifest --approvals $PWD/approvals"
+	for held in "--ledger $PWD/data/ledger" '--ledger data/more/../ledger' "--ledger $PWD/data/more/in" "--ledger $PWD/links/out" "--manifest $PWD/data/manifest" \
+		"--manifest $PWD/manifest --approvals $PWD/data/approvals"; do
+		case $held in *manifest*) set -- ;; *) set -- -- /bin/true ;; esac
+		: >data/linked
+		# shellcheck disable=SC2086
+		fails config 125 x --new-call --sandbox kernel --rw "$PWD/data" $held "$@" || rv_die "$held" || return
+		grep -q -e "--rw $PWD/data: ${held##* --}" stderr || grep -q -e "--rw $PWD/data: --" stderr || rv_die "$(cat stderr)" || return
+		[ ! -e data/ledger ] && [ ! -s data/linked ] && [ ! -e free/ledger ]
+	done
+	ln -s data other
+	fails config 125 x --new-call --sandbox kernel --rw "$PWD/other" --ledger "$PWD/data/ledger" -- /bin/true
+	# beside it, or shown to be read, is no harm
+	# shellcheck disable=SC2086
+	rv_equal null "$(x --new-call --sandbox kernel --rw "$PWD/data" --ledger "$PWD/data-ledger" $manifest)"
+	rv_equal null "$(x --new-call --sandbox kernel --ro "$PWD/data" --ledger "$PWD/data/ledger" -- /bin/true)"
+	rv_equal 2 "$(wc -l <data/ledger)"
+}
+
 @test "what cannot be enforced is refused before anything is written" {
 	ln -s / all
 	ln -s /proc/1/root all-by-proc

@@ -363,3 +363,10 @@ int rv_text_integer(const char *text, long long min, long long max, long long *v
 	}
 	return rv_error_set(err, RV_E_USAGE, 0, "not an integer from %lld to %lld: %s", min, max, text);
 }
+
+bool rv_path_is_within(const char *path, const char *top)
+{
+	size_t len = strlen(top);
+
+	return len == 1 || (strncmp(path, top, len) == 0 && (path[len] == '/' || path[len] == '\0'));
+}

@@ -54,4 +54,7 @@ int rv_text_size(const char *text, unsigned long long *bytes, struct rv_error *e
 /* A decimal integer of digits alone (an optional '-' where min < 0) within [min, max]. */
 int rv_text_integer(const char *text, long long min, long long max, long long *value, struct rv_error *err);
 
+/* Is an absolute path `top` itself, or below it?  By its words alone; neither ends with a slash, but for "/". */
+bool rv_path_is_within(const char *path, const char *top);
+
 #endif

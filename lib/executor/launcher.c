@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/text.h"
 #include "lib/digest/digest.h"
 #include "lib/executor/admit.h"
 #include "lib/executor/command.h"
@@ -191,13 +192,6 @@ static enum rv_after after(struct rv_dispatch *dispatch, struct rv_run_result *r
 
 /* ---- what can be refused before ---- */
 
-static bool is_below(const char *path, const char *top)
-{
-	size_t len = strlen(top);
-
-	return strncmp(path, top, len) == 0 && (path[len] == '/' || path[len] == '\0' || strcmp(top, "/") == 0);
-}
-
 static int check(const struct rv_executor *executor, const struct rv_call *call, struct rv_error *err)
 {
 	const struct rv_launcher *launcher = executor->isolation_data;
@@ -209,7 +203,7 @@ static int check(const struct rv_executor *executor, const struct rv_call *call,
 		return 0; /* what is not there is found out when it is started */
 	real = realpath(path.data, NULL);
 	for (size_t i = 0; real != NULL && launcher->shown.list[i] != NULL; i++) {
-		if (is_below(real, launcher->shown.list[i]))
+		if (rv_path_is_within(real, launcher->shown.list[i]))
 			return 0;
 	}
 	return real == NULL ? 0

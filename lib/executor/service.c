@@ -16,6 +16,7 @@
 #include "lib/base/signals.h"
 #include "lib/base/text.h"
 #include "lib/executor/command.h"
+#include "lib/executor/guard.h"
 #include "lib/process/slice.h"
 
 #define CONTAINER_GRACE_MS 5000
@@ -168,7 +169,7 @@ int rv_service_start(struct rv_service *service, const struct rv_service_options
 	(void)signal(SIGPIPE, SIG_IGN); /* a tool that does not read its input is no reason to die */
 	(void)signal(SIGCHLD, SIG_DFL); /* ignored, children would be reaped behind our back */
 	rv_slice_shorten();
-	if (find_base(service, err) != 0 || enclose(service, err) != 0)
+	if (rv_guard_check(options, err) != 0 || find_base(service, err) != 0 || enclose(service, err) != 0)
 		return -1;
 	service->jobs = calloc(jobs, sizeof *service->jobs);
 	if (service->jobs == NULL)

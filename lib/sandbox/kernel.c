@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/text.h"
 #include "lib/sandbox/mounts.h"
 #include "lib/sandbox/restrict.h"
 
@@ -22,18 +23,9 @@
 
 /* ---- what was asked for ---- */
 
-static bool is_at_or_below(const char *path, const char *top)
-{
-	size_t len = strlen(top);
-
-	if (len == 1) /* "/" */
-		return true;
-	return strncmp(path, top, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
-
 static bool is_below(const char *path, const char *top)
 {
-	return is_at_or_below(path, top) && strcmp(path, top) != 0;
+	return rv_path_is_within(path, top) && strcmp(path, top) != 0;
 }
 
 /* Without "." and "..", "//" and a slash at the end; what is relative, or has such parts, is resolved. */
@@ -58,7 +50,7 @@ static int check_path(const char *option, const char *path, const char *target, 
 	if (strcmp(target, "/") == 0 || strcmp(real, "/") == 0)
 		return rv_error_set(err, RV_E_CONFIG, 0, "%s %s: that would be no sandbox", option, path);
 	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
-		if (is_at_or_below(target, own[i]) || is_at_or_below(real, own[i]))
+		if (rv_path_is_within(target, own[i]) || rv_path_is_within(real, own[i]))
 			return rv_error_set(err, RV_E_CONFIG, 0, "%s %s: the sandbox has a %s of its own", option, path, own[i]);
 	}
 	return 0;
@@ -82,7 +74,7 @@ static int add_path(struct rv_kernel *kernel, const char *option, const char *pa
 	for (at = kernel->path_count; at > 0 && strlen(grown[at - 1].target) > strlen(target); at--)
 		grown[at] = grown[at - 1];
 	grown[at] = (struct rv_kernel_path){ .writable = writable, .fd = -1 };
-	grown[at].fresh = is_at_or_below(target, TMP) || is_below(target, kernel->base);
+	grown[at].fresh = rv_path_is_within(target, TMP) || is_below(target, kernel->base);
 	grown[at].target = rv_steal_ptr(&target);
 	kernel->path_count++;
 	return 0;
@@ -105,7 +97,7 @@ static int check_base(const struct rv_policy *policy, const char *base, struct r
 		const char *target = policy->mounts[i].target;
 
 		if (target != NULL && policy->mounts[i].kind != RV_MOUNT_SOURCE && strcmp(base, TMP) != 0 &&
-		    is_at_or_below(target, base))
+		    rv_path_is_within(target, base))
 			return rv_error_set(err, RV_E_CONFIG, 0,
 					    "--workdir-base %s: the sandbox's own %s is there (give a directory of its own)", base,
 					    target);
@@ -154,11 +146,11 @@ bool rv_kernel_shows(const struct rv_kernel *kernel, const char *path)
 	for (size_t i = 0; i < kernel->policy->mount_count; i++) {
 		const struct rv_mount *mount = &kernel->policy->mounts[i];
 
-		if (mount->kind == RV_MOUNT_HOST && is_at_or_below(path, mount->target))
+		if (mount->kind == RV_MOUNT_HOST && rv_path_is_within(path, mount->target))
 			return true;
 	}
 	for (size_t i = 0; i < kernel->path_count; i++) {
-		if (is_at_or_below(path, kernel->paths[i].target))
+		if (rv_path_is_within(path, kernel->paths[i].target))
 			return true;
 	}
 	return false;
@@ -268,7 +260,7 @@ static bool build_root(struct build *build)
 			return false;
 	}
 	build->what = kernel->base;
-	if (!is_at_or_below(kernel->base, TMP) && rv_mounts_directory(root, kernel->base) != 0) /* the root takes none later */
+	if (!rv_path_is_within(kernel->base, TMP) && rv_mounts_directory(root, kernel->base) != 0) /* the root takes none later */
 		return false;
 	build->what = "entering the new root";
 	if (rv_mounts_enter(root) != 0)
@@ -398,7 +390,7 @@ static int cover_base(const struct rv_kernel *kernel, int root, const char *work
 	rv_auto_fd int there = rv_mounts_inside(root, workdir);
 	rv_auto_fd int cover = -1;
 
-	if (there >= 0 || is_at_or_below(kernel->base, TMP))
+	if (there >= 0 || rv_path_is_within(kernel->base, TMP))
 		return 0;
 	cover = rv_mounts_make("tmpfs", "mode=0755,size=64k,nr_inodes=4k", RV_MOUNT_NOSUID | RV_MOUNT_NODEV);
 	return cover < 0 ? -1 : rv_mounts_attach(root, kernel->base, cover);
