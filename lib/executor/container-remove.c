@@ -13,7 +13,8 @@
 #include "lib/executor/remnant.h"
 
 #define REMOVE_MS 16000 /* in all; with the end of its holders less than the worker waits for it */
-#define RUNTIME_MS 5000 /* of that for what only the runtime knows of: who is slow to tell is asked for the removal all the same */
+#define ASK_MS 5000     /* of that for whether the runtime has what the engine does not know: the tool may be running */
+#define RESERVE_MS 5000 /* and this is the removal's own, whatever the runtime takes for what it has */
 #define AGAIN_MS 300    /* a create that was under way when its client died may still come */
 #define CEASE_MS 1000   /* what held a container that is gone ends by itself within that, or never */
 #define KILL_MS 2000
@@ -75,11 +76,10 @@ static void end_clients(const char *name)
 }
 
 /* Before the engine forgets it: who dies in between leaves it to be found. */
-static int clear_runtime(const struct rv_engine *engine, const char *name, struct rv_error *err)
+static int clear_runtime(const struct rv_engine *engine, const char *name, int64_t deadline, struct rv_error *err)
 {
-	int64_t deadline = rv_clock_mono_ms() + RUNTIME_MS;
 	struct rv_remnant remnant;
-	int remains = rv_remnant_ask(&remnant, engine, name, deadline, err);
+	int remains = rv_remnant_ask(&remnant, engine, name, rv_clock_mono_ms() + ASK_MS, err);
 
 	if (remains <= 0)
 		return remains;
@@ -95,7 +95,7 @@ int rv_container_remove(const struct rv_engine *engine, const char *name, bool k
 	int cleared;
 
 	end_clients(name);
-	cleared = killed ? clear_runtime(engine, name, &left) : 0;
+	cleared = killed ? clear_runtime(engine, name, deadline - RESERVE_MS, &left) : 0;
 	if (remove_by_engine(engine, name, deadline, err) != 0 || end_holders(name, err) != 0)
 		return -1;
 	if (cleared == 0)
