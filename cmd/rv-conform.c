@@ -151,7 +151,8 @@ static int run(const struct rv_session_plan *plan)
 	if (status != 0)
 		return fail(&err);
 	if (result.interrupted != 0) {
-		rv_cli_say("interrupted: %zu checks were done", result.counts.passed + result.counts.failed + result.counts.skipped);
+		if (result.interrupted != SIGPIPE)
+			rv_cli_say("interrupted: %zu checks were done", result.counts.passed + result.counts.failed + result.counts.skipped);
 		(void)signal(result.interrupted, SIG_DFL);
 		(void)raise(result.interrupted);
 	}
@@ -189,6 +190,7 @@ int main(int argc, char **argv)
 	values.plan.adapter = (const char *const *)(argv + operand);
 	values.plan.write = write_out;
 	values.plan.progress = rv_cli_progress;
+	values.plan.heed = rv_cli_heed;
 	if (values.check_receipt != NULL)
 		status = check_receipt(values.check_receipt);
 	else

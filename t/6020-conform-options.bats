@@ -120,3 +120,63 @@ load conform
 	grep -q '0/1 e1' tty.txt
 	rv_fails 1 grep -q '0/1' out2.txt
 }
+
+@test "a reader that goes away ends the battery quietly, and leaves nothing" {
+	mkdir tmp
+	make_adapter slow '' 'sleep 1; echo "{}"'
+	# its last line comes when the reader has gone
+	{ TMPDIR=$PWD/tmp rv-conform --only e1 --only e2 --only e3 --jobs 1 -- ./slow 2>err.txt || echo $? >status; } | head -n 1 >out.txt
+	rv_equal '3 checks of slow' "$(cat out.txt)"
+	rv_equal 141 "$(cat status)"
+	rv_equal '' "$(cat err.txt)"
+	rv_equal '' "$(ls -A tmp)"
+}
+
+@test "a reader that stopped does not keep a signal from the battery, nor its directory" {
+	mkdir tmp
+	mkfifo out
+	# each of its words fills the pipe further
+	make_adapter talker '' "head -c 1300 /dev/zero | tr '\\0' x; exit 1"
+	exec 8<>out
+	only=()
+	for id in $(rv-conform --list --suite executor | cut -f 2 | head -n 60); do only+=(--only "$id"); done
+	TMPDIR=$PWD/tmp rv-conform "${only[@]}" --jobs 16 -- ./talker >out 2>err.txt 8>&- &
+	pid=$!
+	# the pipe is full
+	rv_until "$RV_PYTHON" -I -S -c 'import select, sys; pipe = select.poll(); pipe.register(8, select.POLLOUT); sys.exit(len(pipe.poll(0)))'
+	kill "$pid"
+	ended=yes
+	rv_until sh -c "! kill -0 $pid 2>/dev/null" || ended=no
+	exec 8>&-
+	wait "$pid" || status=$?
+	rv_equal yes "$ended" 'ended while nobody read'
+	rv_equal 143 "$status"
+	grep -q 'nobody reads it' err.txt
+	rv_equal '' "$(ls -A tmp)"
+}
+
+@test "what an adapter leaves running that was asked for its capabilities is killed, and nothing of the caller's own" {
+	make_adapter leaver '' 'echo "{}"'
+	sed -i "s|then echo|then setsid sleep 60.67 3>\&- </dev/null >/dev/null 2>\&1 \& echo|" leaver
+	rv_fails 1 sh -c 'sleep 60.78 3>&- </dev/null >/dev/null 2>&1 & echo $! >own; exec rv-conform --only e1 -- ./leaver' >out.txt
+	sh -c "! grep -qsa '^sleep.60[.]67' /proc/[0-9]*/cmdline"
+	kill "$(cat own)"
+}
+
+@test "a pattern of --only that names no check is exit 5, also beside one that does" {
+	rv_fails 5 rv-conform --only e1 --only 'enviroment.*' >out.txt 2>err.txt
+	grep -q 'only enviroment.[*]: no check is selected' err.txt
+	[ ! -s out.txt ]
+	rv_fails 5 rv-conform --list --only e1 --only e77
+	rv_equal keys.two "$(rv-conform --list --suite key --only e1 --only keys.two | cut -f 2)"
+}
+
+@test "a report of an earlier run never stands for this one" {
+	echo '<testsuites tests="1" failures="0"/>' >a.xml
+	rv_fails 5 rv-conform --only e1 --report a.xml -- ./nowhere
+	[ ! -s a.xml ]
+	# a place that cannot be written is found out before anything is run
+	make_adapter runs '' ': >ran'
+	rv_fails 5 rv-conform --only e1 --report /no/such/place/a.tap -- ./runs
+	[ ! -e ran ]
+}

@@ -46,13 +46,12 @@ uint64_t rv_signals_ignored(void)
 	return *end == '\n' ? mask : UINT64_MAX;
 }
 
-int rv_signals_watch(void)
+static int watch(const int *ends, size_t count)
 {
-	static const int ends[] = { SIGTERM, SIGINT, SIGHUP };
 	sigset_t ours;
 
 	(void)sigemptyset(&ours);
-	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct sigaction now;
 
 		if (sigaction(ends[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
@@ -60,4 +59,16 @@ int rv_signals_watch(void)
 	}
 	(void)sigprocmask(SIG_BLOCK, &ours, NULL);
 	return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static const int ends[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE };
+
+int rv_signals_watch(void)
+{
+	return watch(ends, 3);
+}
+
+int rv_signals_watch_pipe(void)
+{
+	return watch(ends, 4);
 }

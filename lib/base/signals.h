@@ -16,5 +16,7 @@ void rv_signals_default_of(uint64_t ignored);
 /* TERM, INT and HUP become a descriptor (signalfd(2), not blocking) for this thread and those that it starts; one that was
  * ignored at the start (nohup) stays so: blocked, it would come all the same.  -1 with errno. */
 int rv_signals_watch(void);
+/* The same and SIGPIPE: a write that nobody reads is EPIPE then, and the descriptor tells of it. */
+int rv_signals_watch_pipe(void);
 
 #endif

@@ -124,6 +124,15 @@ static int write_heeding(const char *bytes, size_t len, struct rv_error *err)
 	return 0;
 }
 
+/* Whoever took SIGPIPE as well ends by it, quietly. */
+static bool is_told_by_signal(const struct rv_error *err)
+{
+	sigset_t blocked;
+
+	return err->errnum == EPIPE && heeded >= 0 && sigprocmask(SIG_BLOCK, NULL, &blocked) == 0 &&
+	       sigismember(&blocked, SIGPIPE) == 1;
+}
+
 int rv_cli_write(const void *bytes, size_t len)
 {
 	struct rv_error err = RV_ERROR_INIT;
@@ -133,7 +142,8 @@ int rv_cli_write(const void *bytes, size_t len)
 	if ((heeded >= 0 ? write_heeding(bytes, len, &err) : rv_io_write_all(STDOUT_FILENO, bytes, len, &err)) != 0) {
 		stdout_failed = true;
 		(void)rv_error_wrap(&err, "standard output");
-		rv_cli_say_error(&err);
+		if (!is_told_by_signal(&err))
+			rv_cli_say_error(&err);
 		return -1;
 	}
 	return 0;

@@ -151,19 +151,22 @@ static int begin(struct battery *battery, struct job *job, struct rv_error *err)
 
 static size_t living(const struct battery *battery, pid_t *pids)
 {
+	const struct rv_inherited *inherited = battery->plan->inherited;
 	size_t count = 0;
 
 	for (size_t i = 0; i < battery->plan->jobs; i++) {
 		if (battery->jobs[i].child.pid > 0)
 			pids[count++] = battery->jobs[i].child.pid;
 	}
+	for (size_t i = 0; i < inherited->count; i++)
+		pids[count++] = inherited->pids[i];
 	return count;
 }
 
-/* What descends from us, and from no check that still runs, was lost by one that is over. */
+/* What descends from us, and from no check that still runs, was lost by one that is over; but what was there before. */
 static void kill_lost(const struct battery *battery)
 {
-	pid_t *spare = calloc(battery->plan->jobs, sizeof *spare);
+	pid_t *spare = calloc(battery->plan->jobs + battery->plan->inherited->count, sizeof *spare);
 
 	if (spare != NULL)
 		(void)rv_descend_signal(SIGKILL, spare, living(battery, spare));
@@ -296,6 +299,48 @@ static int loop(struct battery *battery, int *interrupted, struct rv_error *err)
 
 /* ---- set-up and end ---- */
 
+/* Before this is a sub-reaper: all that it started descends from its children.  No list where the kernel keeps none. */
+static int take_children(struct rv_inherited *inherited, struct rv_error *err)
+{
+	rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
+	struct rv_error ignored = RV_ERROR_INIT;
+	char path[64];
+	char *at, *end;
+
+	(void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+	if (rv_io_read_file(path, &text, &ignored) != 0 || rv_buffer_string(&text) == NULL)
+		return 0;
+	inherited->pids = calloc(text.len / 2 + 1, sizeof *inherited->pids);
+	if (inherited->pids == NULL)
+		return rv_error_nomem(err);
+	for (at = text.data; inherited->count <= text.len / 2; at = end) {
+		pid_t pid = (pid_t)strtol(at, &end, 10);
+
+		if (end == at)
+			break;
+		inherited->pids[inherited->count++] = pid;
+	}
+	return 0;
+}
+
+int rv_battery_adopt(struct rv_inherited *inherited, struct rv_error *err)
+{
+	*inherited = (struct rv_inherited){ NULL, 0 };
+	if (take_children(inherited, err) != 0)
+		return -1;
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
+		return rv_error_set(err, RV_E_IO, errno, "prctl(PR_SET_CHILD_SUBREAPER)");
+	return 0;
+}
+
+void rv_battery_clear(const struct rv_inherited *inherited)
+{
+	for (int i = 0; i < 100 && rv_descend_signal(SIGKILL, inherited->pids, inherited->count) > 0; i++)
+		rv_clock_pause_ms(10);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
 static int make_dir(struct battery *battery, struct rv_error *err)
 {
 	const char *base = getenv("TMPDIR");
@@ -318,8 +363,11 @@ static int catch_signals(struct battery *battery, struct rv_error *err)
 {
 	(void)sigprocmask(SIG_BLOCK, NULL, &battery->mask);
 	(void)signal(SIGCHLD, SIG_DFL);
-	battery->signals = rv_signals_watch();
-	return battery->signals >= 0 ? 0 : rv_error_set(err, RV_E_IO, errno, "signalfd");
+	battery->signals = rv_signals_watch_pipe();
+	if (battery->signals < 0)
+		return rv_error_set(err, RV_E_IO, errno, "signalfd");
+	battery->plan->on_signals(battery->plan->data, battery->signals);
+	return 0;
 }
 
 static int set_up(struct battery *battery, struct rv_error *err)
@@ -335,8 +383,6 @@ static int set_up(struct battery *battery, struct rv_error *err)
 		return rv_error_nomem(err);
 	for (size_t i = 0; i < battery->plan->jobs; i++)
 		battery->jobs[i].child = (struct rv_child)RV_CHILD_INIT;
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
-		return rv_error_set(err, RV_E_IO, errno, "prctl(PR_SET_CHILD_SUBREAPER)");
 	return catch_signals(battery, err) != 0 ? -1 : make_dir(battery, err);
 }
 
@@ -348,15 +394,15 @@ static void end(struct battery *battery)
 		if (job->child.pid > 0)
 			(void)rv_child_kill(&job->child, 2000, NULL);
 	}
-	for (int i = 0; i < 100 && battery->dir != NULL && rv_descend_signal(SIGKILL, NULL, 0) > 0; i++)
-		rv_clock_pause_ms(10);
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		;
+	if (battery->dir != NULL)
+		rv_battery_clear(battery->plan->inherited);
 	for (size_t i = 0; battery->jobs != NULL && i < battery->plan->jobs; i++)
 		free(battery->jobs[i].dir);
 	remove_dir(&battery->dir);
-	if (battery->signals >= 0)
+	if (battery->signals >= 0) {
+		battery->plan->on_signals(battery->plan->data, -1);
 		(void)close(battery->signals);
+	}
 	if (battery->records != NULL)
 		(void)munmap(battery->records, battery->plan->selection->count * sizeof *battery->records);
 	free(battery->results);

@@ -13,6 +13,19 @@ static bool matches(const char *const *globs, const char *id)
 	return false;
 }
 
+static bool names_any(const char *glob)
+{
+	for (const struct rv_suite *suite = rv_suites; suite->name != NULL; suite++) {
+		for (size_t t = 0; suite->tables[t] != NULL; t++) {
+			for (const struct rv_check *check = suite->tables[t]; check->id != NULL; check++) {
+				if (fnmatch(glob, check->id, 0) == 0)
+					return true;
+			}
+		}
+	}
+	return false;
+}
+
 static size_t count_all(void)
 {
 	size_t count = 0;
@@ -36,6 +49,10 @@ int rv_selection_make(struct rv_selection *selection, const char *name, bool wit
 	selection->count = 0;
 	if (selection->items == NULL)
 		return rv_error_nomem(err);
+	for (size_t i = 0; !all && only[i] != NULL; i++) {
+		if (!names_any(only[i]))
+			return rv_error_set(err, RV_E_IO, 0, "--only %s: no check is selected by it", only[i]);
+	}
 	for (const struct rv_suite *suite = rv_suites; suite->name != NULL; suite++) {
 		if (name != NULL ? strcmp(name, suite->name) != 0 : suite->wants_image && !with_image)
 			continue;

@@ -21,6 +21,8 @@ struct session {
 	struct rv_report shown;
 	struct rv_report filed;
 	bool filing;
+	struct rv_inherited inherited;
+	int report;            /* its file: open and empty from the beginning; -1: none */
 	struct rv_buffer text; /* for standard output, written as it comes */
 	struct rv_buffer file; /* for the report's file, written at the end */
 	struct rv_receipt receipt;
@@ -108,6 +110,13 @@ static void on_result(void *data, const struct rv_result *result)
 	flush(session);
 }
 
+static void on_signals(void *data, int fd)
+{
+	const struct session *session = data;
+
+	session->plan->heed(fd);
+}
+
 static void on_progress(void *data, size_t done, size_t count, const char *id)
 {
 	const struct session *session = data;
@@ -116,18 +125,22 @@ static void on_progress(void *data, size_t done, size_t count, const char *id)
 		session->plan->progress(done, count, id);
 }
 
+/* Before anything is run: a report of an earlier run must not stand for this one, whatever becomes of it. */
+static int open_report(struct session *session, struct rv_error *err)
+{
+	if (session->plan->report == NULL)
+		return 0;
+	session->report = rv_io_open(session->plan->report, O_WRONLY | O_CREAT | O_TRUNC, 0666, err);
+	return session->report >= 0 ? 0 : -1;
+}
+
 static int write_report(const struct session *session, struct rv_error *err)
 {
-	rv_auto_fd int fd = -1;
-
 	if (!session->filing)
 		return 0;
 	if (rv_buffer_check(&session->file, err) != 0)
 		return -1;
-	fd = rv_io_open(session->plan->report, O_WRONLY | O_CREAT | O_TRUNC, 0666, err);
-	if (fd < 0)
-		return -1;
-	if (rv_io_write_all(fd, session->file.data, session->file.len, err) != 0)
+	if (rv_io_write_all(session->report, session->file.data, session->file.len, err) != 0)
 		return rv_error_wrap(err, "%s", session->plan->report);
 	return 0;
 }
@@ -169,9 +182,9 @@ static int run_battery(struct session *session, const struct rv_adapter *adapter
 {
 	const struct rv_session_plan *plan = session->plan;
 	const struct rv_battery_plan battery = {
-		.adapter = adapter, .selection = selection, .jobs = plan->jobs, .timeout_ms = plan->timeout_ms,
+		.adapter = adapter, .selection = selection, .inherited = &session->inherited, .jobs = plan->jobs, .timeout_ms = plan->timeout_ms,
 		.place = plan->place,
-		.on_result = on_result, .on_progress = on_progress, .data = session,
+		.on_result = on_result, .on_progress = on_progress, .on_signals = on_signals, .data = session,
 	};
 	int64_t started = rv_clock_mono_ms();
 
@@ -194,7 +207,7 @@ static int run_battery(struct session *session, const struct rv_adapter *adapter
 
 int rv_session_run(const struct rv_session_plan *plan, struct rv_session_result *result, struct rv_error *err)
 {
-	struct session session = { .plan = plan };
+	struct session session = { .plan = plan, .report = -1 };
 	struct rv_adapter adapter = { .argv = NULL };
 	struct rv_selection selection = { NULL, 0, false };
 	const char *words[4];
@@ -202,10 +215,15 @@ int rv_session_run(const struct rv_session_plan *plan, struct rv_session_result 
 	int status = -1;
 
 	memset(result, 0, sizeof *result);
-	if (check_plan(plan, err) == 0 && check_host(err) == 0 &&
+	if (check_plan(plan, err) != 0 || rv_battery_adopt(&session.inherited, err) != 0)
+		return -1;
+	if (open_report(&session, err) == 0 && check_host(err) == 0 &&
 	    rv_selection_make(&selection, plan->suite, plan->place.image != NULL, plan->only, plan->skip, err) == 0 &&
 	    open_adapter(&adapter, plan, words, self, sizeof self, err) == 0)
 		status = run_battery(&session, &adapter, &selection, result, err);
+	rv_battery_clear(&session.inherited); /* what an adapter left running that was asked for its capabilities, or for a digest */
+	rv_cleanup_fd(&session.report);
+	free(session.inherited.pids);
 	rv_receipt_release(&session.receipt);
 	rv_report_release(&session.shown);
 	rv_report_release(&session.filed);

@@ -32,6 +32,7 @@ struct rv_session_plan {
 	/* standard output, and what is said meanwhile */
 	void (*write)(const void *bytes, size_t len);
 	void (*progress)(size_t done, size_t count, const char *id);
+	void (*heed)(int fd); /* while this is readable a write need not wait for its reader; -1: no longer */
 };
 
 struct rv_session_result {
