@@ -126,3 +126,46 @@ PY
 	echo 'no json' >none.json
 	rv_fails 5 rv-conform --check-receipt none.json
 }
+
+@test "an adapter that is found in PATH is the file that is run, and no other of its name" {
+	mkdir bin
+	make_stub "$PWD/bin/found"
+	echo other >found
+	PATH=$PWD/bin:$PATH rv_fails 1 rv-conform --jobs 16 --receipt r.json -- found >out.txt
+	rv_equal "$PWD/bin/found" "$(jq -r '.adapter.files[].path' r.json)"
+	rv_equal container "$(jq -r '.leftOut[].suite' r.json)"
+}
+
+@test "what changes while it is tested has no receipt" {
+	make_stub "$PWD/stub"
+	sed -i 's/^exit 0$/[ "$1" = --capabilities ] || echo "# more" >>"$0"; exit 0/' stub
+	rv_fails 5 rv-conform --jobs 16 --receipt r.json -- ./stub >out.txt 2>err.txt
+	rv_equal "rv-conform: no receipt, for what was tested changed meanwhile: $PWD/stub: differs" "$(cat err.txt)"
+	[ ! -e r.json ]
+}
+
+@test "a name that JSON cannot write has no receipt, and is said before anything is run" {
+	make_stub "$PWD/"$'st\xffub'
+	rv_fails 5 rv-conform --receipt r.json -- "./"$'st\xffub' >out.txt 2>err.txt
+	grep -q 'st.xffub is not UTF-8' err.txt
+	[ ! -s out.txt ]
+	[ ! -e r.json ]
+}
+
+@test "a receipt that names nothing, or whose numbers do not fit, is none" {
+	for change in 'del(.adapter)' '.adapter.files = []' 'del(.programs)' '.programs.files = []' 'del(.source)' 'del(.kernel)' \
+		'.counts.failed = 0' '.failures = []' '.skips |= .[1:]' 'del(.counts)' 'del(.runtimes)' 'del(.previous)' '.version = 2'; do
+		jq -c "$change" "$RECEIPTS/one.json" >other.json
+		rv_fails 5 "$RECEIPTS/pack/rv-conform" --check-receipt other.json >out.txt 2>err.txt || rv_die "$change" || return
+		grep -q 'no receipt of rv-conform' err.txt || rv_die "$change" || return
+	done
+}
+
+@test "the receipt before it is found from anywhere" {
+	make_stub "$PWD/stub"
+	cp "$RECEIPTS/one.json" first.json
+	rv_fails 1 rv-conform --jobs 16 --receipt second.json --previous first.json -- ./stub >out.txt
+	here=$PWD
+	cd /
+	rv-conform --check-receipt "$here/second.json"
+}

@@ -62,3 +62,17 @@ setup() {
 	prove ./conformance.t >out.txt 2>&1 || { cat out.txt; false; }
 	grep -q 'Result: PASS' out.txt
 }
+
+@test "where the host forbids PID namespaces exactly the checks that the page names fail" {
+	unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_pid_namespaces' 2>/dev/null || {
+		[ "${RV_MUST_WORK:-}" != 1 ] || rv_die "user.max_pid_namespaces cannot be set and RV_MUST_WORK=1" || return
+		skip "user.max_pid_namespaces cannot be set here"
+	}
+	awk '/^Where they cannot be had/ { on = 1; next } on && /^\.Pq Li/ { for (i = 3; i <= NF; i++) if ($i != ",") print $i; exit }' \
+		"$RV_SRC/man/rv-conform.1" | sort >want.txt
+	[ -s want.txt ]
+	rv_fails 1 unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_pid_namespaces && exec "$@"' forbidding \
+		rv-conform --only 'tree.*' --only 'crash.*' --only 'time.*' --only 'abort.*' --only 'e1?' --jobs 6 --format jsonl >out.jsonl
+	ids fail out.jsonl | sort | diff want.txt -
+	rv_equal '' "$(ids skip out.jsonl)"
+}

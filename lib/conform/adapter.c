@@ -8,7 +8,6 @@
 #include "lib/json/json.h"
 
 #define ANSWER_MS 15000
-#define WORDS_MAX 64
 
 static void take_capability(struct rv_adapter *adapter, struct rv_span name)
 {
@@ -70,7 +69,7 @@ static int read_answer(struct rv_adapter *adapter, const struct rv_command *comm
 
 int rv_adapter_open(struct rv_adapter *adapter, const char *const *argv, struct rv_error *err)
 {
-	const char *words[WORDS_MAX + 2];
+	const char *words[RV_ADAPTER_WORDS + 2];
 	struct rv_command_plan plan = { .argv = words };
 	struct rv_command command;
 	size_t n = 0;
@@ -78,12 +77,12 @@ int rv_adapter_open(struct rv_adapter *adapter, const char *const *argv, struct 
 
 	memset(adapter, 0, sizeof *adapter);
 	adapter->argv = argv;
-	while (n < WORDS_MAX && argv[n] != NULL) {
+	while (n < RV_ADAPTER_WORDS && argv[n] != NULL) {
 		words[n] = argv[n];
 		n++;
 	}
 	if (argv[n] != NULL)
-		return rv_error_set(err, RV_E_USAGE, 0, "an adapter of more than %d words", WORDS_MAX);
+		return rv_error_set(err, RV_E_USAGE, 0, "an adapter of more than %d words", RV_ADAPTER_WORDS);
 	words[n] = "--capabilities";
 	words[n + 1] = NULL;
 	result = rv_command_run(&command, &plan, rv_clock_mono_ms() + ANSWER_MS, err);

@@ -8,6 +8,8 @@
 #include "lib/base/buffer.h"
 #include "lib/base/error.h"
 
+#define RV_ADAPTER_WORDS 64 /* of its command line, at most */
+
 struct rv_adapter {
 	const char *const *argv;    /* NULL-terminated */
 	struct rv_buffer name;      /* as it calls itself, or its first word */

@@ -19,22 +19,82 @@
 
 #define KIND "rv-conform-receipt"
 
+/* ---- its shape ---- */
+
+static bool is_of(const struct rv_json_node *node, enum rv_json_type type)
+{
+	return node != NULL && rv_json_type(node) == type;
+}
+
+static int64_t count_of(const struct rv_json_node *object, const char *name)
+{
+	const struct rv_json_node *member = rv_json_get(object, name);
+	int64_t count = -1;
+
+	return is_of(member, RV_JSON_NUMBER) && rv_json_integer(member, &count) ? count : -1;
+}
+
+static int64_t length_of(const struct rv_json_node *object, const char *name)
+{
+	const struct rv_json_node *array = rv_json_get(object, name);
+	int64_t length = 0;
+
+	if (!is_of(array, RV_JSON_ARRAY))
+		return -1;
+	for (const struct rv_json_node *item = rv_json_first(array); item != NULL; item = rv_json_next(item))
+		length++;
+	return length;
+}
+
+/* The first member that is not what a whole run writes; NULL: it is whole.  What names nothing would hold for ever. */
+static const char *misshapen(const struct rv_json_node *root)
+{
+	const struct rv_json_node *counts = rv_json_get(root, "counts");
+	const struct rv_json_node *source = rv_json_get(root, "source");
+	const struct rv_json_node *previous = rv_json_get(root, "previous");
+
+	if (count_of(root, "version") != 1)
+		return "version";
+	if (length_of(rv_json_get(root, "adapter"), "files") < 1)
+		return "adapter";
+	if (length_of(rv_json_get(root, "programs"), "files") < 1)
+		return "programs";
+	if (!is_of(source, RV_JSON_NULL) && length_of(source, "files") < 1)
+		return "source";
+	if (!is_of(rv_json_get(root, "kernel"), RV_JSON_OBJECT))
+		return "kernel";
+	if (!is_of(counts, RV_JSON_OBJECT) || count_of(counts, "passed") < 0)
+		return "counts";
+	if (count_of(counts, "failed") < 0 || count_of(counts, "failed") != length_of(root, "failures"))
+		return "failures";
+	if (count_of(counts, "skipped") < 0 || count_of(counts, "skipped") != length_of(root, "skips"))
+		return "skips";
+	if (length_of(root, "runtimes") < 0 || length_of(root, "profiles") != length_of(root, "runtimes"))
+		return "runtimes";
+	return is_of(previous, RV_JSON_NULL) || is_of(previous, RV_JSON_OBJECT) ? NULL : "previous";
+}
+
 /* Parse a receipt; the caller frees *doc. */
 static const struct rv_json_node *read_receipt(const char *path, struct rv_json_doc **doc, struct rv_error *err)
 {
 	rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
 	const struct rv_json_node *root = NULL;
 	const struct rv_json_node *kind;
+	const char *missing;
 
 	*doc = rv_json_doc_new(err);
 	if (*doc == NULL || rv_io_read_file(path, &text, err) != 0)
 		return NULL;
 	root = rv_json_parse(*doc, text.data != NULL ? text.data : "", text.len, RV_JSON_DEFAULT, err);
 	kind = root != NULL ? rv_json_get(root, "kind") : NULL;
-	if (rv_json_is_string(kind) && rv_span_equal(rv_json_string(kind), RV_SPAN(KIND)))
+	if (!rv_json_is_string(kind) || !rv_span_equal(rv_json_string(kind), RV_SPAN(KIND)))
+		missing = "kind";
+	else
+		missing = misshapen(root);
+	if (missing == NULL)
 		return root;
 	if (root != NULL)
-		(void)rv_error_set(err, RV_E_IO, 0, "no receipt of rv-conform");
+		(void)rv_error_set(err, RV_E_IO, 0, "no receipt of rv-conform (%s)", missing);
 	err->code = RV_E_IO;
 	(void)rv_error_wrap(err, "%s", path);
 	return NULL;
@@ -42,32 +102,38 @@ static const struct rv_json_node *read_receipt(const char *path, struct rv_json_
 
 /* ---- during the run ---- */
 
-int rv_receipt_begin(struct rv_receipt *receipt, const char *path, const char *previous, struct rv_error *err)
+static int take_previous(struct rv_receipt *receipt, const char *previous, struct rv_error *err)
 {
 	struct rv_json_doc *doc = NULL;
 	char digest[RV_SHA256_HEX];
-	struct stat info;
-	int result = 0;
+	int result = -1;
 
-	receipt->path = path;
-	receipt->previous = previous;
-	if (lstat(path, &info) == 0)
-		return rv_error_set(err, RV_E_IO, EEXIST, "%s", path);
-	if (previous == NULL)
-		return 0;
-	if (read_receipt(previous, &doc, err) == NULL || rv_tree_digest(previous, digest, err) != 0)
-		result = -1;
-	else
+	receipt->previous = realpath(previous, NULL);
+	if (receipt->previous == NULL)
+		return rv_error_set(err, RV_E_IO, errno, "%s", previous);
+	if (read_receipt(receipt->previous, &doc, err) != NULL && rv_tree_digest(receipt->previous, digest, err) == 0) {
 		rv_buffer_add_string(&receipt->earlier, digest);
+		result = 0;
+	}
 	rv_json_doc_free(doc);
 	return result;
 }
 
-static void add_element(struct rv_buffer *out, const char *text)
+int rv_receipt_begin(struct rv_receipt *receipt, const char *path, const char *previous, const struct rv_adapter *adapter,
+		     const char *source, struct rv_error *err)
 {
-	if (out->len > 0)
-		rv_buffer_add_byte(out, ',');
-	rv_json_add_string(out, text, strlen(text));
+	struct stat info;
+
+	receipt->path = path;
+	receipt->adapter = adapter;
+	if (lstat(path, &info) == 0)
+		return rv_error_set(err, RV_E_IO, EEXIST, "%s", path);
+	if (previous != NULL && take_previous(receipt, previous, err) != 0)
+		return -1;
+	rv_buffer_add_byte(&receipt->subject, '{');
+	if (rv_receipt_add_subject(&receipt->subject, adapter, source, err) != 0)
+		return -1;
+	return rv_buffer_check(&receipt->subject, err);
 }
 
 void rv_receipt_add(struct rv_receipt *receipt, const struct rv_result *result)
@@ -85,7 +151,7 @@ void rv_receipt_add(struct rv_receipt *receipt, const struct rv_result *result)
 	if (receipt->path == NULL)
 		return;
 	if (result->verdict == RV_FAIL)
-		add_element(&receipt->failures, result->check->id);
+		rv_receipt_add_element(&receipt->failures, result->check->id);
 	if (result->verdict != RV_SKIP)
 		return;
 	rv_text_add_lossy(&reason, record->saw.text, record->saw.len);
@@ -118,88 +184,6 @@ static void add_kernel(struct rv_buffer *out)
 	rv_json_member_string(out, "release", name.release);
 	rv_json_member_string(out, "machine", name.machine);
 	rv_buffer_add_byte(out, '}');
-}
-
-/* A word of the adapter's command line that names a file is a part of what was tested. */
-static int add_word(struct rv_buffer *files, const char *word, struct rv_error *err)
-{
-	char digest[RV_SHA256_HEX];
-	rv_auto_free char *path = realpath(word, NULL);
-	struct stat info;
-
-	if (path == NULL || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
-		return 0;
-	if (rv_tree_digest(path, digest, err) != 0)
-		return -1;
-	rv_buffer_add_string(files, files->len > 0 ? ",{" : "{");
-	rv_json_member_string(files, "path", path);
-	rv_json_member_string(files, "sha256", digest);
-	rv_buffer_add_byte(files, '}');
-	return 0;
-}
-
-static int add_adapter(struct rv_buffer *out, const struct rv_adapter *adapter, struct rv_error *err)
-{
-	rv_auto_buffer struct rv_buffer words = RV_BUFFER_INIT;
-	rv_auto_buffer struct rv_buffer files = RV_BUFFER_INIT;
-
-	for (size_t i = 0; adapter->argv[i] != NULL; i++) {
-		add_element(&words, adapter->argv[i]);
-		if (add_word(&files, adapter->argv[i], err) != 0)
-			return -1;
-	}
-	rv_json_add_name(out, "adapter");
-	rv_buffer_add_byte(out, '{');
-	rv_json_member_span(out, "name", (struct rv_span){ adapter->name.data, adapter->name.len });
-	rv_buffer_printf(out, ",\"argv\":[");
-	rv_buffer_add(out, words.data, words.len);
-	rv_buffer_add_string(out, "],\"files\":[");
-	rv_buffer_add(out, files.data, files.len);
-	rv_buffer_add_string(out, "]}");
-	return 0;
-}
-
-/* The directory of this very program. */
-static int own_directory(char *dir, size_t size, struct rv_error *err)
-{
-	ssize_t n = readlink("/proc/self/exe", dir, size - 1);
-	char *slash;
-
-	if (n < 0)
-		return rv_error_set(err, RV_E_IO, errno, "/proc/self/exe");
-	dir[n] = '\0';
-	slash = strrchr(dir, '/');
-	if (slash != NULL)
-		*slash = '\0';
-	return 0;
-}
-
-static int add_trees(struct rv_buffer *out, const char *source, struct rv_error *err)
-{
-	struct rv_tree tree = { NULL, NULL, 0 };
-	char dir[4096];
-	int result = own_directory(dir, sizeof dir, err);
-
-	if (result == 0)
-		result = rv_tree_programs(&tree, dir, err);
-	if (result == 0) {
-		rv_json_add_name(out, "programs");
-		rv_tree_add(out, &tree);
-	}
-	rv_tree_release(&tree);
-	if (result != 0)
-		return result;
-	if (source == NULL) {
-		rv_json_member_null(out, "source");
-		return 0;
-	}
-	result = rv_tree_source(&tree, source, err);
-	if (result == 0) {
-		rv_json_add_name(out, "source");
-		rv_tree_add(out, &tree);
-	}
-	rv_tree_release(&tree);
-	return result;
 }
 
 static void add_counts(struct rv_buffer *out, const struct rv_receipt *receipt)
@@ -245,23 +229,59 @@ static int create(const char *path, const struct rv_buffer *text, struct rv_erro
 	return rv_error_wrap(err, "%s", path);
 }
 
-int rv_receipt_write(struct rv_receipt *receipt, const struct rv_adapter *adapter, const char *source,
-		     struct rv_error *err)
+/* What was held to the battery is still what it was at the start. */
+static int is_the_same(const struct rv_receipt *receipt, struct rv_error *err)
+{
+	rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT, changes = RV_BUFFER_INIT;
+	struct rv_json_doc *doc = rv_json_doc_new(err);
+	const struct rv_json_node *root;
+	int result = -1;
+
+	rv_buffer_add(&text, receipt->subject.data, receipt->subject.len);
+	rv_buffer_add_byte(&text, '}');
+	root = doc != NULL && rv_buffer_check(&text, err) == 0 ? rv_json_parse(doc, text.data, text.len, RV_JSON_DEFAULT, err) : NULL;
+	if (root != NULL)
+		result = rv_receipt_check_subject(&changes, root, err);
+	if (result == 0 && changes.len > 0)
+		result = rv_error_set(err, RV_E_IO, 0, "no receipt, for what was tested changed meanwhile: %.*s",
+				      (int)strcspn(rv_buffer_string(&changes) != NULL ? changes.data : "", "\n"), changes.data);
+	rv_json_doc_free(doc);
+	return result;
+}
+
+/* A suite that was not run for want of an image is no skip of any check's, and must not look like a pass. */
+static void add_left_out(struct rv_buffer *out, bool with_image)
+{
+	rv_json_add_name(out, "leftOut");
+	rv_buffer_add_byte(out, '[');
+	for (const struct rv_suite *suite = rv_suites; suite->name != NULL; suite++) {
+		if (!suite->wants_image || with_image)
+			continue;
+		rv_buffer_add_string(out, out->data != NULL && out->data[out->len - 1] == '}' ? ",{" : "{");
+		rv_json_member_string(out, "suite", suite->name);
+		rv_json_member_string(out, "reason", "no --image was given");
+		rv_buffer_add_byte(out, '}');
+	}
+	rv_buffer_add_byte(out, ']');
+}
+
+int rv_receipt_write(struct rv_receipt *receipt, bool with_image, struct rv_error *err)
 {
 	rv_auto_buffer struct rv_buffer out = RV_BUFFER_INIT;
 
+	if (is_the_same(receipt, err) != 0)
+		return -1;
 	rv_buffer_add_byte(&out, '{');
 	rv_json_member_string(&out, "kind", KIND);
 	rv_json_member_int(&out, "version", 1);
 	add_time(&out);
 	rv_json_member_string(&out, "tool", "rv-conform " RV_VERSION);
-	if (add_adapter(&out, adapter, err) != 0)
-		return -1;
+	rv_buffer_add_byte(&out, ',');
+	rv_buffer_add(&out, receipt->subject.data + 1, receipt->subject.len - 1);
 	add_kernel(&out);
 	add_counts(&out, receipt);
-	if (add_trees(&out, source, err) != 0)
-		return -1;
-	if (rv_receipt_add_proven(&out, receipt, adapter, err) != 0)
+	add_left_out(&out, with_image);
+	if (rv_receipt_add_proven(&out, receipt, receipt->adapter, err) != 0)
 		return -1;
 	add_previous(&out, receipt);
 	rv_buffer_add_string(&out, "}\n");
@@ -271,102 +291,56 @@ int rv_receipt_write(struct rv_receipt *receipt, const struct rv_adapter *adapte
 void rv_receipt_release(struct rv_receipt *receipt)
 {
 	rv_buffer_release(&receipt->earlier);
+	rv_buffer_release(&receipt->subject);
+	free(receipt->previous);
 	rv_buffer_release(&receipt->failures);
 	rv_buffer_release(&receipt->skips);
 }
 
 /* ---- checking ---- */
 
-static const char *text_of(struct rv_buffer *copy, const struct rv_json_node *object, const char *name)
+static bool is_text(struct rv_span *text, const struct rv_json_node *object, const char *name)
 {
 	const struct rv_json_node *member = rv_json_get(object, name);
 
-	rv_buffer_clear(copy);
-	if (rv_json_is_string(member))
-		rv_buffer_add(copy, rv_json_string(member).data, rv_json_string(member).len);
-	return rv_buffer_string(copy) != NULL ? copy->data : "";
+	*text = rv_json_is_string(member) ? rv_json_string(member) : RV_SPAN("none");
+	return rv_json_is_string(member);
 }
 
-static void say(struct rv_buffer *out, const char *path, const char *what)
+static void check_name(struct rv_buffer *out, const struct rv_json_node *kernel, const char *member, const char *what, const char *now)
 {
-	rv_text_add_escaped(out, path, strlen(path));
-	rv_buffer_printf(out, ": %s\n", what);
-}
+	struct rv_span text;
 
-/* One {"path","sha256"}. */
-static void check_file(struct rv_buffer *out, const struct rv_json_node *file)
-{
-	rv_auto_buffer struct rv_buffer path = RV_BUFFER_INIT;
-	rv_auto_buffer struct rv_buffer want = RV_BUFFER_INIT;
-	struct rv_error err = RV_ERROR_INIT;
-	char digest[RV_SHA256_HEX];
-
-	(void)text_of(&path, file, "path");
-	(void)text_of(&want, file, "sha256");
-	if (path.len == 0)
-		say(out, "the receipt", "a file without a path");
-	else if (rv_tree_digest(path.data, digest, &err) != 0)
-		say(out, path.data, err.errnum == ENOENT ? "is missing" : err.message);
-	else if (want.len != 64 || strcmp(want.data, digest) != 0)
-		say(out, path.data, "differs");
-}
-
-static int check_tree(struct rv_buffer *out, const struct rv_json_node *recorded,
-		      int (*read)(struct rv_tree *tree, const char *dir, struct rv_error *err), struct rv_error *err)
-{
-	rv_auto_buffer struct rv_buffer root = RV_BUFFER_INIT;
-	struct rv_tree tree = { NULL, NULL, 0 };
-	int result;
-
-	if (recorded == NULL || rv_json_type(recorded) != RV_JSON_OBJECT)
-		return 0;
-	result = read(&tree, text_of(&root, recorded, "root"), err);
-	if (result == 0)
-		rv_tree_compare(out, &tree, recorded);
-	else if (err->errnum == ENOENT && access(root.data, F_OK) != 0) {
-		say(out, root.data, "is missing");
-		rv_error_clear(err);
-		result = 0;
-	}
-	rv_tree_release(&tree);
-	return result;
+	if (is_text(&text, kernel, member) && rv_span_equal(text, rv_span_of(now)))
+		return;
+	rv_buffer_printf(out, "%s: %s, and the receipt has ", what, now);
+	rv_text_add_escaped(out, text.data, text.len);
+	rv_buffer_add_byte(out, '\n');
 }
 
 static void check_kernel(struct rv_buffer *out, const struct rv_json_node *kernel)
 {
-	rv_auto_buffer struct rv_buffer text = RV_BUFFER_INIT;
 	struct utsname name;
 
 	if (uname(&name) != 0)
 		return;
-	if (strcmp(text_of(&text, kernel, "release"), name.release) != 0)
-		rv_buffer_printf(out, "kernel: %s, and the receipt has %s\n", name.release, text.len > 0 ? text.data : "none");
-	if (strcmp(text_of(&text, kernel, "machine"), name.machine) != 0)
-		rv_buffer_printf(out, "machine: %s, and the receipt has %s\n", name.machine, text.len > 0 ? text.data : "none");
+	check_name(out, kernel, "release", "kernel", name.release);
+	check_name(out, kernel, "machine", "machine", name.machine);
 }
 
 int rv_receipt_check(const char *path, struct rv_buffer *out, struct rv_error *err)
 {
 	struct rv_json_doc *doc = NULL;
 	const struct rv_json_node *root = read_receipt(path, &doc, err);
-	const struct rv_json_node *files = rv_json_get(rv_json_get(root, "adapter"), "files");
-	const struct rv_json_node *previous = rv_json_get(root, "previous");
-	int result = root != NULL ? 0 : -1;
+	const struct rv_json_node *previous = root != NULL ? rv_json_get(root, "previous") : NULL;
+	int result = root != NULL ? rv_receipt_check_subject(out, root, err) : -1;
 
-	if (result == 0 && files != NULL) {
-		for (const struct rv_json_node *file = rv_json_first(files); file != NULL; file = rv_json_next(file))
-			check_file(out, file);
-	}
-	if (result == 0)
-		result = check_tree(out, rv_json_get(root, "programs"), rv_tree_programs, err);
-	if (result == 0)
-		result = check_tree(out, rv_json_get(root, "source"), rv_tree_source, err);
 	if (result == 0)
 		check_kernel(out, rv_json_get(root, "kernel"));
 	if (result == 0)
 		result = rv_receipt_check_proven(out, root, err);
-	if (result == 0 && previous != NULL && rv_json_type(previous) == RV_JSON_OBJECT)
-		check_file(out, previous);
+	if (result == 0 && rv_json_type(previous) == RV_JSON_OBJECT)
+		rv_receipt_check_file(out, previous);
 	rv_json_doc_free(doc);
 	return result == 0 ? rv_buffer_check(out, err) : result;
 }

@@ -19,14 +19,14 @@
 static int ask(const char *const *argv, const char *const *words, struct rv_buffer *digest, struct rv_error *err)
 {
 	struct rv_command command = { .in = -1, .out = -1, .err = -1, .child = RV_CHILD_INIT };
-	const char *all[64];
+	const char *all[RV_ADAPTER_WORDS + 8];
 	const struct rv_command_plan plan = { .argv = all };
 	struct rv_json_doc *doc = rv_json_doc_new(err);
 	const struct rv_json_node *member = NULL;
 	size_t n = 0;
 	int result = -1;
 
-	for (size_t i = 0; argv[i] != NULL && n < 56; i++)
+	for (size_t i = 0; argv[i] != NULL && n < RV_ADAPTER_WORDS; i++)
 		all[n++] = argv[i];
 	for (size_t i = 0; words[i] != NULL; i++)
 		all[n++] = words[i];

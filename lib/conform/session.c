@@ -190,7 +190,7 @@ static int run_battery(struct session *session, const struct rv_adapter *adapter
 
 	if (selection->count == 0)
 		return rv_error_set(err, RV_E_IO, 0, "no check is selected");
-	if (plan->receipt != NULL && rv_receipt_begin(&session->receipt, plan->receipt, plan->previous, err) != 0)
+	if (plan->receipt != NULL && rv_receipt_begin(&session->receipt, plan->receipt, plan->previous, adapter, plan->source, err) != 0)
 		return -1;
 	begin_reports(session, adapter, selection->count);
 	if (rv_battery_run(&battery, &result->interrupted, err) != 0)
@@ -202,7 +202,7 @@ static int run_battery(struct session *session, const struct rv_adapter *adapter
 		return -1;
 	if (result->counts.passed + result->counts.failed == 0)
 		return rv_error_set(err, RV_E_IO, 0, "every selected check was skipped");
-	return plan->receipt != NULL ? rv_receipt_write(&session->receipt, adapter, plan->source, err) : 0;
+	return plan->receipt != NULL ? rv_receipt_write(&session->receipt, plan->place.image != NULL, err) : 0;
 }
 
 int rv_session_run(const struct rv_session_plan *plan, struct rv_session_result *result, struct rv_error *err)

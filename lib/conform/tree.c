@@ -167,19 +167,30 @@ void rv_tree_release(struct rv_tree *tree)
 
 /* ---- as JSON, and against it ---- */
 
-void rv_tree_add(struct rv_buffer *out, const struct rv_tree *tree)
+int rv_tree_nameable(const char *name, struct rv_error *err)
 {
+	return rv_text_is_utf8(name, strlen(name)) ? 0 :
+	       rv_error_set(err, RV_E_IO, 0, "%s is not UTF-8: no receipt can name it", name);
+}
+
+int rv_tree_add(struct rv_buffer *out, const struct rv_tree *tree, struct rv_error *err)
+{
+	if (rv_tree_nameable(tree->root, err) != 0)
+		return -1;
 	rv_buffer_add_byte(out, '{');
 	rv_json_member_string(out, "root", tree->root);
 	rv_json_add_name(out, "files");
 	rv_buffer_add_byte(out, '[');
 	for (size_t i = 0; i < tree->count; i++) {
+		if (rv_tree_nameable(tree->files[i].path, err) != 0)
+			return -1;
 		rv_buffer_add_string(out, i > 0 ? ",{" : "{");
 		rv_json_member_string(out, "path", tree->files[i].path);
 		rv_json_member_string(out, "sha256", tree->files[i].sha256);
 		rv_buffer_add_byte(out, '}');
 	}
 	rv_buffer_add_string(out, "]}");
+	return 0;
 }
 
 static void say(struct rv_buffer *out, const struct rv_tree *tree, struct rv_span path, const char *what)

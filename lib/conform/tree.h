@@ -27,10 +27,13 @@ int rv_tree_programs(struct rv_tree *tree, const char *dir, struct rv_error *err
 int rv_tree_source(struct rv_tree *tree, const char *dir, struct rv_error *err);
 void rv_tree_release(struct rv_tree *tree);
 
-/* {"root","files":[{"path","sha256"}]} */
-void rv_tree_add(struct rv_buffer *out, const struct rv_tree *tree);
+/* {"root","files":[{"path","sha256"}]}.  RV_E_IO: a name that is not UTF-8. */
+int rv_tree_add(struct rv_buffer *out, const struct rv_tree *tree, struct rv_error *err);
 /* Append a line for each difference to what was recorded in that shape. */
 void rv_tree_compare(struct rv_buffer *out, const struct rv_tree *now, const struct rv_json_node *recorded);
+
+/* JSON has no way to write down a name that is not UTF-8, and with another one it would name what is not there.  RV_E_IO. */
+int rv_tree_nameable(const char *name, struct rv_error *err);
 
 /* The digest of one file. */
 int rv_tree_digest(const char *path, char sha256[RV_SHA256_HEX], struct rv_error *err);
