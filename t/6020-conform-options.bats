@@ -55,6 +55,9 @@ load conform
 	make_adapter odd '"teleport"' 'exit 1'
 	rv_fails 1 rv-conform --only e1 -- ./odd >out.txt
 	grep -q 'does not know: teleport' out.txt
+	rv_fails 1 rv-conform --only e1 --format tap --report a.jsonl -- ./odd >out.tap
+	grep -q '^# it .* does not know: teleport$' out.tap
+	rv_equal teleport "$(member unknown a.jsonl)"
 }
 
 @test "a failed write is exit 5" {

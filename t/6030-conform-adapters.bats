@@ -29,6 +29,16 @@ deserves() {
 	deserves spawn.mjs node
 }
 
+@test "an executor that runs nothing and says 1 to everything passes no check" {
+	make_adapter says-one '"ledger","two-phase","credentials","contain","abort","key","kernel","manifest","approvals"' '
+		IFS= read -r line
+		of() { rest=${line##*"\"$1\":\""}; [ "$rest" = "$line" ] || echo "${rest%%\"*}"; }
+		printf "{\"tool\":\"probe\",\"runId\":\"%s\",\"idempotencyKey\":\"%s\",\"ok\":true,\"result\":1}\n" "$(of runId)" "$(of idempotencyKey)"'
+	rv_fails 1 rv-conform --suite executor --jobs 8 --timeout 10s --format jsonl -- ./says-one >out.jsonl
+	rv_equal '' "$(ids pass out.jsonl)"
+	[ "$(ids fail out.jsonl | wc -l)" -gt 90 ]
+}
+
 # Of the hostile tools every sixth, and all of them together: scripts/soak hostile has the rest.
 @test "careful.py passes all that it declares" {
 	rv_need python3

@@ -325,6 +325,13 @@ bool rv_expect_result(struct rv_trial *trial, const struct rv_answer *answer, co
 	return rv_expect_reply(trial, answer, same, "the result is not %.400s", json);
 }
 
+bool rv_expect_nonce(struct rv_trial *trial, const struct rv_answer *answer)
+{
+	const char *json = rv_trial_printf(trial, "\"%s\"", trial->nonce);
+
+	return json != NULL && rv_expect_result(trial, answer, json);
+}
+
 bool rv_expect_within(struct rv_trial *trial, const struct rv_answer *answer, int64_t ms)
 {
 	return rv_expect_reply(trial, answer, answer != NULL && answer->command->ended && answer->took_ms <= ms,

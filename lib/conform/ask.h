@@ -69,6 +69,9 @@ bool rv_expect_ok(struct rv_trial *trial, const struct rv_answer *answer);
 bool rv_expect_error(struct rv_trial *trial, const struct rv_answer *answer, const char *code);
 /* The reply's result is this JSON value, compared in canonical form. */
 bool rv_expect_result(struct rv_trial *trial, const struct rv_answer *answer, const char *json);
+/* A script's last words, and its result then: only a tool that was run knows the nonce. */
+#define RV_ASK_NONCE "printf '\"%s\"' \"$2\""
+bool rv_expect_nonce(struct rv_trial *trial, const struct rv_answer *answer);
 /* Answered within `ms` from the adapter's start. */
 bool rv_expect_within(struct rv_trial *trial, const struct rv_answer *answer, int64_t ms);
 

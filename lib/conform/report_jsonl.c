@@ -31,6 +31,7 @@ void rv_report_jsonl_begin(const struct rv_report *report, const struct rv_adapt
 		rv_json_add_string(out, rv_capability_name(i), strlen(rv_capability_name(i)));
 	}
 	rv_buffer_add_byte(out, ']');
+	add_lossy(out, "unknown", adapter->unknown.data, adapter->unknown.len);
 	rv_json_member_int(out, "checks", (int64_t)report->total);
 	rv_buffer_add_string(out, "}\n");
 }

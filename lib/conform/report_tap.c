@@ -31,6 +31,11 @@ void rv_report_tap_begin(const struct rv_report *report, const struct rv_adapter
 	rv_buffer_printf(out, "TAP version %d\n1..%zu\n# adapter: ", report->tap13 ? 13 : 14, report->total);
 	rv_text_add_escaped(out, adapter->name.data, adapter->name.len);
 	rv_buffer_add_byte(out, '\n');
+	if (adapter->unknown.len > 0) {
+		rv_buffer_add_string(out, "# it declares what this battery does not know: ");
+		rv_text_add_escaped(out, adapter->unknown.data, adapter->unknown.len);
+		rv_buffer_add_byte(out, '\n');
+	}
 }
 
 void rv_report_tap_add(const struct rv_report *report, const struct rv_result *result, struct rv_buffer *out)

@@ -182,8 +182,8 @@ static int run_battery(struct session *session, const struct rv_adapter *adapter
 {
 	const struct rv_session_plan *plan = session->plan;
 	const struct rv_battery_plan battery = {
-		.adapter = adapter, .selection = selection, .inherited = &session->inherited, .jobs = plan->jobs, .timeout_ms = plan->timeout_ms,
-		.place = plan->place,
+		.adapter = adapter, .selection = selection, .inherited = &session->inherited,
+		.jobs = plan->jobs, .timeout_ms = plan->timeout_ms, .place = plan->place,
 		.on_result = on_result, .on_progress = on_progress, .on_signals = on_signals, .data = session,
 	};
 	int64_t started = rv_clock_mono_ms();

@@ -27,11 +27,11 @@ static bool run_exact(struct rv_trial *trial)
 static bool run_stderr_flood(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "head -c 4000000 /dev/zero | tr '\\0' e >&2; echo 1", .max_output = 65536,
+		.script = "head -c 4000000 /dev/zero | tr '\\0' e >&2; " RV_ASK_NONCE, .max_output = 65536,
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
-	return rv_expect_result(trial, answer, "1");
+	return rv_expect_nonce(trial, answer);
 }
 
 static bool run_tail(struct rv_trial *trial)
@@ -67,19 +67,14 @@ static bool run_stderr_bytes(struct rv_trial *trial)
 			       "invalid bytes of stderr are not U+FFFD in the message");
 }
 
-/* Each pair: a script, and what the reply's exitCode must be (-1: a signal). */
 static bool run_lies(struct rv_trial *trial)
 {
-	static const struct {
-		const char *script;
-		int status;
-	} lies[] = {
-		{ "exit 124", 124 }, { "exit 125", 125 }, { "exit 126", 126 }, { "exit 127", 127 }, { "exit 137", 137 },
-		{ "exit 143", 143 }, { "echo '{}'; exit 1", 1 },
+	static const char *const lies[] = {
+		"exit 124", "exit 125", "exit 126", "exit 127", "exit 137", "exit 143", "echo '{}'; exit 1",
 	};
 
 	for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
-		const struct rv_ask ask = { .script = lies[i].script };
+		const struct rv_ask ask = { .script = lies[i] };
 
 		if (!rv_expect_error(trial, rv_ask(trial, &ask), "exit"))
 			return false;

@@ -57,9 +57,9 @@ static bool run_traffic(struct rv_trial *trial)
 
 static bool run_patience(struct rv_trial *trial)
 {
-	const struct rv_ask ask = { .script = "sleep 1.2; echo 1", .timeout_ms = 12000 };
+	const struct rv_ask ask = { .script = "sleep 1.2; " RV_ASK_NONCE, .timeout_ms = 12000 };
 
-	return rv_expect_result(trial, rv_ask(trial, &ask), "1");
+	return rv_expect_nonce(trial, rv_ask(trial, &ask));
 }
 
 static bool run_silent(struct rv_trial *trial)

@@ -13,50 +13,50 @@ static bool leaves_nothing(struct rv_trial *trial, const char *script)
 	const struct rv_ask ask = { .script = script, .timeout_ms = 15000 };
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
-	return rv_expect_result(trial, answer, "1") &&
+	return rv_expect_nonce(trial, answer) &&
 	       rv_expect(trial, rv_trial_all_gone(trial, 1000), "%zu processes of the tool still run after the reply",
 			 rv_trial_alive(trial));
 }
 
 static bool run_background(struct rv_trial *trial)
 {
-	const struct rv_ask ask = { .script = "sleep 3600.$2 & echo 1", .timeout_ms = 15000 };
+	const struct rv_ask ask = { .script = "sleep 3600.$2 & " RV_ASK_NONCE, .timeout_ms = 15000 };
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
-	return rv_expect_result(trial, answer, "1") && rv_expect_within(trial, answer, 8000);
+	return rv_expect_nonce(trial, answer) && rv_expect_within(trial, answer, 8000);
 }
 
 static bool run_killed(struct rv_trial *trial)
 {
-	return leaves_nothing(trial, "sleep 3600.$2 >/dev/null 2>&1 </dev/null & echo 1");
+	return leaves_nothing(trial, "sleep 3600.$2 >/dev/null 2>&1 </dev/null & " RV_ASK_NONCE);
 }
 
 static bool run_setsid(struct rv_trial *trial)
 {
 	return leaves_nothing(trial, ESCAPE "escape sleep 3600.$2 >/dev/null 2>&1 </dev/null & "
-					    "n=0; while [ $n -lt 20 ]; do sleep 0.01; n=$((n+1)); done; echo 1");
+					    "n=0; while [ $n -lt 20 ]; do sleep 0.01; n=$((n+1)); done; " RV_ASK_NONCE);
 }
 
 static bool run_double_fork(struct rv_trial *trial)
 {
 	return leaves_nothing(trial, ESCAPE "(escape sh -c '(sleep 3600.$1 &) ; (sleep 3601.$1 &)' sh $2 "
-					    ">/dev/null 2>&1 </dev/null &) ; sleep 0.3; echo 1");
+					    ">/dev/null 2>&1 </dev/null &) ; sleep 0.3; " RV_ASK_NONCE);
 }
 
 static bool run_stopped(struct rv_trial *trial)
 {
-	return leaves_nothing(trial, "sh -c 'kill -STOP $$; sleep 3600.$1' sh $2 >/dev/null 2>&1 </dev/null & sleep 0.2; echo 1");
+	return leaves_nothing(trial, "sh -c 'kill -STOP $$; sleep 3600.$1' sh $2 >/dev/null 2>&1 </dev/null & sleep 0.2; " RV_ASK_NONCE);
 }
 
 static bool run_deaf(struct rv_trial *trial)
 {
 	return leaves_nothing(trial, "sh -c 'trap \"\" TERM HUP INT QUIT; sleep 3600.$1; sleep 3601.$1' sh $2 "
-				     ">/dev/null 2>&1 </dev/null & sleep 0.2; echo 1");
+				     ">/dev/null 2>&1 </dev/null & sleep 0.2; " RV_ASK_NONCE);
 }
 
 static bool run_many(struct rv_trial *trial)
 {
-	return leaves_nothing(trial, "n=0; while [ $n -lt 150 ]; do sleep 3600.$2 >/dev/null 2>&1 </dev/null & n=$((n+1)); done; echo 1");
+	return leaves_nothing(trial, "n=0; while [ $n -lt 150 ]; do sleep 3600.$2 >/dev/null 2>&1 </dev/null & n=$((n+1)); done; " RV_ASK_NONCE);
 }
 
 static bool run_timeout(struct rv_trial *trial)
@@ -89,11 +89,11 @@ static bool run_kill_guard(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
 		.script = "sleep 3600.$2 >/dev/null 2>&1 </dev/null & "
-			  "contained \"$3\"; kill -9 1; kill -STOP 1; kill -TERM 1; echo 1",
+			  "contained \"$3\"; kill -9 1; kill -STOP 1; kill -TERM 1; " RV_ASK_NONCE,
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
-	return rv_expect_result(trial, answer, "1") &&
+	return rv_expect_nonce(trial, answer) &&
 	       rv_expect(trial, rv_trial_all_gone(trial, 1000), "%zu processes of the tool still run after the reply",
 			 rv_trial_alive(trial));
 }

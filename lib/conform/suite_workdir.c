@@ -59,22 +59,22 @@ static bool run_failures(struct rv_trial *trial)
 static bool run_forbidden(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
-		.script = "inside \"$1\"; mkdir -p a/b c; : >a/b/f; : >c/f; chmod 0 a/b; chmod 500 c; chmod 0 a; chmod 0 .; echo 1",
+		.script = "inside \"$1\"; mkdir -p a/b c; : >a/b/f; : >c/f; chmod 0 a/b; chmod 500 c; chmod 0 a; chmod 0 .; " RV_ASK_NONCE,
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
-	return rv_expect_result(trial, answer, "1") && is_gone(trial, answer);
+	return rv_expect_nonce(trial, answer) && is_gone(trial, answer);
 }
 
 static bool run_deep(struct rv_trial *trial)
 {
 	const struct rv_ask ask = {
 		.script = "inside \"$1\"; d=dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd; "
-			  "n=0; while [ $n -lt 90 ]; do mkdir $d && cd ./$d 2>/dev/null || break; n=$((n+1)); done; : >leaf; echo 1",
+			  "n=0; while [ $n -lt 90 ]; do mkdir $d && cd ./$d 2>/dev/null || break; n=$((n+1)); done; : >leaf; " RV_ASK_NONCE,
 	};
 	const struct rv_answer *answer = rv_ask(trial, &ask);
 
-	return rv_expect_result(trial, answer, "1") && is_gone(trial, answer);
+	return rv_expect_nonce(trial, answer) && is_gone(trial, answer);
 }
 
 static bool run_links(struct rv_trial *trial)
