@@ -48,6 +48,11 @@ def fault(targets, alike=None, **also):
     return register
 
 
+def lines_of(data):
+    """With their ends, which are line feeds alone: JSON may have a carriage return between two tokens."""
+    return [line for line in re.split(rb"(?<=\n)", data) if line]
+
+
 # ---- around rv-exec ----
 
 class Wrapper:
@@ -77,7 +82,7 @@ class Wrapper:
             return
         with open(path, "r+b") as file:
             fcntl.fcntl(file, fcntl.F_OFD_SETLKW, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1 << 52, 0))
-            lines = file.read().splitlines(keepends=True)
+            lines = lines_of(file.read())
             mine = [n for n, line in enumerate(lines) if self.is_mine(line)]
             old = [json.loads(lines[n]) for n in mine]
             new = self.rows([dict(row) for row in old])
@@ -162,7 +167,7 @@ class reply_of_another_tool(Wrapper):
         return {**reply, "tool": "another"}
 
 
-@fault("e2", env__exact="the secret is a variable that was not granted")
+@fault("e2", env__exact="the secret is a variable that was not granted", kernel__environ="it looks for that secret, too")
 class secret_leaks(Wrapper):
     """The adapter's secret is allowed through."""
     def before(self, config, request):
@@ -230,7 +235,7 @@ class output_guessed(Wrapper):
         return {**reply, "ok": True, "result": None, "error": None} if code_of(reply) == "protocol" else reply
 
 
-@fault("e10", e13="the workdir of its intent is not empty either")
+@fault("e10", e13="the workdir of its intent is not empty either", kernel__work="it begins with an empty workdir")
 class workdir_not_empty(Wrapper):
     """There is a file in the workdir before the tool starts."""
     setup = ": >.lock"
@@ -422,7 +427,7 @@ class outcome_alone_removed(Wrapper):
     whole = True
 
     def rows(self, rows):
-        return [] if rows and rows[0]["phase"] == "outcome" else rows
+        return [] if rows and rows[0].get("phase") == "outcome" else rows
 
 
 @fault("key.stable")
@@ -590,7 +595,7 @@ class approvals_of_the_spelling(Permits):
     def approvals(self, text):
         args = re.search(rb'"args":(\s*\{[^{}]*\}\s*),"ctx"', self.raw)
         digest = hashlib.sha256(args.group(1) if args else b"").hexdigest().encode()
-        return b"".join(line for line in text.splitlines(keepends=True) if b"argsHash" not in line or digest in line or b":7}" in line)
+        return b"".join(line for line in lines_of(text) if b"argsHash" not in line or digest in line or b":7}" in line)
 
 
 @fault("approvals.other")
@@ -618,7 +623,7 @@ class approvals_of_any_arguments(Permits):
 class denials_passed_over(Permits):
     """A row that does not approve is passed over."""
     def approvals(self, text):
-        return b"".join(line for line in text.splitlines(keepends=True) if b'"decision":' not in line or b'"approved"' in line)
+        return b"".join(line for line in lines_of(text) if b'"decision":' not in line or b'"approved"' in line)
 
 
 @fault("approvals.denied")
@@ -632,7 +637,7 @@ class decisions_not_read(Permits):
 class damage_passed_over(Permits):
     """Lines that are no approvals are passed over."""
     def approvals(self, text):
-        return b"".join(line for line in text.splitlines(keepends=True) if self.is_approval(line))
+        return b"".join(line for line in lines_of(text) if self.is_approval(line))
 
     def is_approval(self, line):
         try:
@@ -672,7 +677,7 @@ class damage_tidied(Wrapper):
                 file.write(b"".join(line + b"\n" for line in good) + tail)
 
 
-@fault("append.reader")
+@fault("append.reader", append__torn="what it has open gets no lease, and is mended in place")
 class flock_for_the_dispatch(Wrapper):
     """The ledger is locked with flock."""
     def before(self, config, request):
@@ -810,7 +815,7 @@ class tail_cut(Questions):
         if b'"quarantined"' in done.stdout and "--check" not in words:
             for path in files_of(words):
                 with open(path, "rb") as file:
-                    lines = file.read().splitlines(keepends=True)
+                    lines = lines_of(file.read())
                 with open(path, "wb") as file:
                     file.write(b"".join(lines[:-1]))
         self.tell(done.stdout, done.returncode)
@@ -905,9 +910,9 @@ class Keys(Questions):
         return lines
 
     def answer(self, words):
-        lines = sys.stdin.buffer.read().splitlines()
+        lines = [line.rstrip(b"\n") for line in lines_of(sys.stdin.buffer.read())]
         done = self.ask(words, b"".join(line + b"\n" for line in self.prepare(lines)))
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        answers = [json.loads(line) for line in lines_of(done.stdout)]
         self.lines = lines
         self.tell(b"".join(json.dumps(one).encode() + b"\n" for one in self.change(answers)), done.returncode)
 
@@ -1057,7 +1062,7 @@ class output_repaired(Careful):
         return raw.decode("utf-8", "replace")
 
 
-@fault("protocol.values")
+@fault("protocol.values", descriptor__leak="its tool has nothing to name: an empty string")
 class false_is_no_result(Careful):
     """What is false to Python is no result."""
     def admit_output(self):
@@ -1099,14 +1104,7 @@ class writes_first(Careful):
                 data = b""
         if data and tool.poll() is None:
             raise Failure("timeout", "the input could not be written")
-        tool.stdin.close()
-        return None
-
-    def supervise(self, tool, data):
-        try:
-            return super().supervise(tool, data)
-        except ValueError:  # a closed stdin has no descriptor
-            return None
+        return b""  # what is left is its end
 
 
 @fault("pipe.unread")
@@ -1286,7 +1284,7 @@ class cap_off_by_one(Careful):
         return len(self.stdout) >= self.cap()
 
 
-@fault("cap.stderr")
+@fault("cap.stderr", time__traffic="its tool writes to stderr up to its deadline")
 class stderr_capped(Careful):
     """stderr counts against the cap."""
     noise = 0
@@ -1579,7 +1577,7 @@ class Confine(Questions):
         done = subprocess.run(self.adapter() + words, stdin=sys.stdin if self.runs or "--stream" in words else subprocess.DEVNULL,
                               stdout=subprocess.PIPE, check=False)
         self.status = done.returncode
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        lines = [json.loads(line) for line in lines_of(done.stdout)]
         lines = self.told(lines)
         self.tell(b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines), self.status)
 
@@ -2050,7 +2048,7 @@ class sandbox_shows_the_ledger(Enclosed):
     """The ledger's directory is shown, too."""
     def enclose(self, config):
         if "ledger" in config:
-            config["readable"] = [*config.get("readable", []), config["ledger"]]
+            config["readable"] = [*config.get("readable", []), os.path.dirname(config["ledger"])]
 
 
 @fault("kernel.work")
@@ -2537,7 +2535,7 @@ class an_orphan_left(Relay):
     """One outcome row is taken away at the end."""
     def at_the_end(self):
         with open(self.config["ledger"], "r+b") as file:
-            lines = file.read().splitlines(keepends=True)
+            lines = lines_of(file.read())
             file.seek(0)
             file.truncate()
             file.write(b"".join(lines[:-1]))
