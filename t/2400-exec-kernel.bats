@@ -180,7 +180,8 @@ OWN='^(start\.(fork|vfork|exec|posix|shell|detached)|memory\.|map\.|ipc\.(shm|se
 	mkdir -p data/more free links
 	echo '{"t":{"command":"/bin/true"}}' >data/manifest
 	cp data/manifest manifest
-	: >data/approvals >approvals
+	: >data/approvals
+	: >approvals
 	ln -s "$PWD/data/linked" links/out && ln -s "$PWD/free/ledger" data/more/in
 	manifest="--manifest $PWD/manifest --approvals $PWD/approvals"
 	for held in "--ledger $PWD/data/ledger" '--ledger data/more/../ledger' "--ledger $PWD/data/more/in" "--ledger $PWD/links/out" "--manifest $PWD/data/manifest" \
