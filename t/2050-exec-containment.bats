@@ -151,6 +151,22 @@ leaves_nothing() {
 	rv_equal '3 exit' "$(sed -n 3p replies | member exitCode) $(sed -n 3p replies | member error.code)"
 }
 
+@test "nor is its niceness, its processors, its priority of input and output, its slack or its score" {
+	look='{ nice; taskset -p $$; ionice -p $$; chrt -p $$; cat /proc/$$/timerslack_ns /proc/$$/oom_score_adj; } | sed "s/pid [0-9]*//" >&2; exit 3'
+	set -- 'renice -n 7 -p 1' "taskset -p $(taskset -p $$ | sed 's/.*: \(.*\)/\1/; s/^[0-9a-f]*\([0-9a-f]\)$/\1/; s/[37bf]/1/') 1" 'ionice -c 3 -p 1' 'chrt -b -p 0 1'
+	[ "$(id -u)" -ne 0 ] || set -- "$@" 'echo 500 >/proc/1/oom_score_adj' 'echo 70000 >/proc/1/timerslack_ns'
+	for set; do
+		printf '{"tool":"t","args":{},"spec":{"command":"/bin/bash","args":["-c",%s]},"ctx":{"runId":"r","idempotencyKey":"k"}}\n' \
+			"$(jq -n --arg w "$look" '$w')" \
+			"$(jq -n --arg w "[ \$PPID = 1 ] && $set >&2 && echo 1" '$w')" \
+			"$(jq -n --arg w "(:) & wait; $look" '$w')" |
+			rv-exec --stream --jobs 1 --workdir-base "$PWD/dirs" --allow-env PATH >replies || true
+		rv_equal true "$(sed -n 2p replies | member ok)" "$set: $(cat replies)"
+		[[ $(sed -n 1p replies | member error.message) == *'scheduling priority'* ]]
+		rv_equal "$(sed -n 1p replies | member error.message)" "$(sed -n 3p replies | member error.message)" "$set"
+	done
+}
+
 @test "a stream whose last slot is lost answers all that waits, and at once" {
 	[ "$(id -u)" -ne 0 ] || skip "root's slots can be made anew at any time"
 	for i in {1..8}; do

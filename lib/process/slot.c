@@ -76,7 +76,10 @@ bool rv_slot_is_changed(const struct rv_slot *slot)
 {
 	struct rlimit now[RLIM_NLIMITS];
 
-	if (!slot->limits_known)
+	if (slot->changed)
+		return true;
+	/* in a namespace nobody but its own tools can, and behind them the worker has looked */
+	if (slot->containment == RV_CONTAIN_NAMESPACE || !slot->limits_known)
 		return false;
 	if (!read_limits(slot, now))
 		return true;
@@ -120,7 +123,8 @@ static int start_with(struct rv_slot *slot, uint64_t namespaces, struct rv_error
 		if (await(slot->socket, HELLO_MS) > 0 && rv_wire_receive(slot->socket, &hello, NULL) == 1 &&
 		    hello.op == RV_WIRE_HELLO && (namespaces == 0 || hello.contained == 1) && hello.step == RV_START_OK) {
 			slot->containment = namespaces != 0 ? RV_CONTAIN_NAMESPACE : RV_CONTAIN_SUBREAPER;
-			slot->limits_known = read_limits(slot, slot->limits);
+			slot->changed = false;
+			slot->limits_known = namespaces == 0 && read_limits(slot, slot->limits);
 			return 0;
 		}
 		(void)rv_child_kill(&slot->worker, LOST_MS, NULL);

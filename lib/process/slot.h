@@ -56,8 +56,9 @@ struct rv_slot {
 	struct rv_wire_page *page; /* owned; shared with the worker */
 	bool removing; /* a discard or an undoing was asked for and not answered yet */
 	enum rv_containment containment;
-	struct rlimit limits[RLIM_NLIMITS]; /* the worker's, as they were at its start */
-	bool limits_known;
+	bool changed; /* says the worker behind its last tool */
+	struct rlimit limits[RLIM_NLIMITS]; /* the worker's, as they were at its start, */
+	bool limits_known;                  /* where tools of other slots can reach it, too */
 	struct rv_slots *all;
 	struct rv_slot *next;
 };
@@ -81,9 +82,8 @@ void rv_slot_move(struct rv_slot *to, struct rv_slot *from);
 /* Let it finish a removal and go by itself; this process knows it no longer. */
 void rv_slot_leave(struct rv_slot *slot);
 
-/* Are the worker's limits no longer those that it had?  A tool can neither signal nor trace it, but prlimit(2) asks for
- * the same user and no more: what is set there every later tool inherits, or cannot be started for.  Such a slot is to be
- * stopped. */
+/* Is what a tool inherits of the worker no longer what it was (lib/process/inherited.h)?  Every later tool would have it,
+ * or could not be started.  Such a slot is to be stopped.  Outside a namespace the limits alone are looked at. */
 bool rv_slot_is_changed(const struct rv_slot *slot);
 
 /* Announce a directory that is about to be made (the slot runs nothing); ask for one to be removed. */

@@ -251,6 +251,7 @@ static void take_done(struct rv_run *run, const struct rv_wire_message *done)
 			result->signal_number = WTERMSIG(done->status);
 	}
 	result->survivors = done->survivors;
+	run->slot->changed = done->changed != 0;
 	result->cwd_removed = done->discard != 0;
 	result->duration_ms = done->duration_us / 1000;
 	result->user_ms = done->user_us / 1000;

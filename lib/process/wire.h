@@ -66,6 +66,7 @@ struct rv_wire_message {
 	int32_t status; /* as waitpid(2) gives it */
 	int32_t reason; /* enum rv_run_reason */
 	int32_t survivors; /* -1: not known */
+	int32_t changed; /* DONE: what the next tool would inherit of the worker is not what the first one did */
 	int32_t cpu_reached; /* DONE: the tool was killed at its own limit of CPU time */
 	int32_t contained; /* HELLO: this is pid 1 of its namespace */
 	int64_t duration_us;

@@ -36,6 +36,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/signals.h"
 #include "lib/process/descend.h"
+#include "lib/process/inherited.h"
 #include "lib/process/launch.h"
 #include "lib/process/mounts.h"
 #include "lib/process/plan.h"
@@ -62,6 +63,8 @@ struct worker {
 	struct rv_mounts mounts;
 	struct rv_wire_page *page;
 	const struct rv_enclosure *enclosure;
+	int oom_score; /* its own; -1: cannot be read */
+	struct rv_inherited inherited; /* before any tool */
 	/* the run */
 	pid_t tool; /* -1: none */
 	int64_t started_us;
@@ -242,6 +245,7 @@ static void finish(struct worker *worker, bool none_left)
 	worker->done.discard = worker->cwd != NULL && (rmdir(worker->cwd) == 0 || errno == ENOENT);
 	free(worker->cwd);
 	worker->cwd = NULL;
+	worker->done.changed = rv_inherited_differs(&worker->inherited, worker->oom_score);
 	send_done(worker);
 	rv_mounts_compare(&worker->mounts);
 }
@@ -506,6 +510,8 @@ static int begin(struct worker *worker, const struct rv_worker_setup *setup)
 	hello.contained = worker->contained ? 1 : 0;
 	if (setup->enclosure != NULL && prepare(worker, setup->enclosure, &hello) != 0)
 		return -1;
+	worker->oom_score = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+	rv_inherited_read(&worker->inherited, worker->oom_score);
 	return rv_wire_send(worker->socket, &hello, NULL, 0, &err);
 }
 
