@@ -15,6 +15,7 @@ setup_file() {
 }
 
 teardown_file() {
+	rv_file_ends
 	[ -n "$PG_DIR" ] || return 0
 	pg_stop "$PG_DIR" immediate || :
 	rm -rf "$PG_DIR"

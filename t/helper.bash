@@ -62,6 +62,29 @@ rv_until() {
 	done
 }
 
+# Behind the last test of a file: what a test began has ended, and can be removed.  What is still there is named; and bats,
+# which removes all, would fail without a word where something still writes.
+teardown_file() {
+	rv_file_ends
+}
+
+rv_file_ends() {
+	rv_until rv_file_is_over || { rv_of_file | xargs -r ps -o pid,user,args -p; return 1; }
+	rv_until rm -rf "$BATS_RUN_TMPDIR/test"
+}
+
+rv_file_is_over() {
+	[ -z "$(rv_of_file)" ]
+}
+
+# The processes that stand in this run's directories, or were given one of them.
+rv_of_file() {
+	{
+		find /proc -maxdepth 2 -path '/proc/[0-9]*/cwd' -lname "$BATS_RUN_TMPDIR/*" 2>/dev/null
+		grep -lsF "BATS_TEST_TMPDIR=$BATS_RUN_TMPDIR/" /proc/[0-9]*/environ
+	} | cut -d/ -f3 | sort -un
+}
+
 # Is the facility here?  Found by using it, not by its version.
 rv_have() {
 	case $1 in
