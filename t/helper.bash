@@ -69,6 +69,7 @@ teardown_file() {
 }
 
 rv_file_ends() {
+	cd "$BATS_TEST_DIRNAME" || return # the shell of the file itself may stand there, too
 	rv_until rv_file_is_over || { rv_of_file | xargs -r ps -o pid,user,args -p; return 1; }
 	rv_until rm -rf "$BATS_RUN_TMPDIR/test"
 }
