@@ -15,6 +15,11 @@
 #define RV_SNAPSHOT_PATH_MAX 256    /* characters, all of them one byte */
 #define RV_SNAPSHOT_SEGMENTS_MAX 16
 
+/* The process that reads an archive. */
+#define RV_UNPACK_CPU_S 60
+#define RV_UNPACK_WALL_MS 300000
+#define RV_UNPACK_MEMORY ((uint64_t)2 << 30) /* address space: a dictionary of 1 GiB, and what is around it */
+
 /* A request: bounds and their defaults. */
 #define RV_CONFINE_TIMEOUT_MAX_MS 3600000
 #define RV_CONFINE_TIMEOUT_MS 30000

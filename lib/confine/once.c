@@ -51,8 +51,10 @@ static int take_paths(struct rv_confine_request *request, const struct rv_confin
 	return 0;
 }
 
-static int take(struct rv_confine_request *request, const struct rv_confine_once *once, struct rv_error *err)
+static int take(struct rv_confine_request *request, const struct rv_confine_once *once, int cancel,
+		struct rv_error *err)
 {
+	request->program.cancel = request->input.cancel = cancel;
 	request->bounds = once->bounds;
 	request->pinned = !once->unpinned;
 	if (take_paths(request, once, err) != 0)
@@ -109,14 +111,18 @@ int rv_confine_run_once(struct rv_confine *confine, const struct rv_confine_once
 	if (result == NULL)
 		return rv_error_nomem(err);
 	rv_confine_request_init(&request);
-	if (take(&request, once, err) == 0 &&
+	rv_confine_result_init(result);
+	if (take(&request, once, options->cancel, err) == 0 &&
 	    rv_confine_request_check(&request, options->allow_home_trees, options->root, err) == 0 &&
 	    rv_confine_check_profile(confine, request.profile, err) == 0 &&
 	    (request.bounds.max_memory == 0 || rv_confine_open_groups(confine, err) == 0)) {
 		rv_confine_run(confine, &request, result);
 		done = finish(once, &request, result, out, status, err);
-		rv_confine_result_release(result);
+	} else if (err->code == RV_E_ABORTED) { /* before there was anything: a result all the same */
+		rv_confine_result_refuse(result, err);
+		done = finish(once, &request, result, out, status, err);
 	}
+	rv_confine_result_release(result);
 	rv_confine_request_release(&request);
 	return done;
 }

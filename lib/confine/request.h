@@ -56,10 +56,11 @@ struct rv_confine_request {
 void rv_confine_request_init(struct rv_confine_request *request);
 void rv_confine_request_release(struct rv_confine_request *request);
 
-/* One line of a stream.  RV_E_IO where a directory or an archive cannot be read.  `id` is set, where there is one, also
+/* One line of a stream.  RV_E_IO where a directory or an archive cannot be read, RV_E_ABORTED
+ * where `cancel` (-1: none) became readable while one was.  `id` is set, where there is one, also
  * for a refusal. */
 int rv_confine_request_parse(struct rv_confine_request *request, const char *line, size_t len, bool allow_home, const char *root,
-		     struct rv_error *err);
+			     int cancel, struct rv_error *err);
 
 /* What does not depend on where a request came from: bounds, entry, arguments, digests, the runtime's paths.  The
  * snapshots are sealed. */

@@ -207,7 +207,7 @@ static int keep_id(struct rv_confine_request *request, const struct rv_json_doc 
 }
 
 int rv_confine_request_parse(struct rv_confine_request *request, const char *line, size_t len, bool allow_home, const char *root,
-		     struct rv_error *err)
+			     int cancel, struct rv_error *err)
 {
 	struct rv_json_doc *doc = rv_json_doc_new(err);
 	const struct rv_json_node *node = NULL;
@@ -215,6 +215,7 @@ int rv_confine_request_parse(struct rv_confine_request *request, const char *lin
 	int result = -1;
 
 	rv_confine_request_init(request);
+	request->program.cancel = request->input.cancel = cancel;
 	/* Twice, so that an id is known also where a duplicate elsewhere refuses the line. */
 	if (doc != NULL)
 		node = rv_json_parse(doc, line, len, RV_JSON_DEFAULT, err);

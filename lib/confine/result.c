@@ -14,6 +14,15 @@ void rv_confine_result_init(struct rv_confine_result *result)
 	result->facts.exit_code = -1;
 }
 
+void rv_confine_result_refuse(struct rv_confine_result *result, const struct rv_error *err)
+{
+	result->status = err->code == RV_E_REQUEST   ? RV_CONFINE_INVALID
+			 : err->code == RV_E_ABORTED ? RV_CONFINE_NOT_STARTED
+						     : RV_CONFINE_FAILED;
+	result->reason = RV_REASON_ABORTED;
+	result->error = *err;
+}
+
 void rv_confine_result_release(struct rv_confine_result *result)
 {
 	rv_buffer_release(&result->ns.reason);

@@ -58,6 +58,9 @@ struct rv_confine_result {
 void rv_confine_result_init(struct rv_confine_result *result);
 void rv_confine_result_release(struct rv_confine_result *result);
 
+/* There is no request, and why: invalid, cancelled while it was read, or failed. */
+void rv_confine_result_refuse(struct rv_confine_result *result, const struct rv_error *err);
+
 /* One more reason why nothing can be credited to the pins. */
 void rv_confine_problem(struct rv_confine_result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -390,11 +390,11 @@ void rv_confine_answer(struct rv_confine *confine, struct rv_confine_request *re
 	struct rv_error err = RV_ERROR_INIT;
 
 	rv_confine_result_init(result);
-	if (rv_confine_request_parse(request, line, len, confine->options.allow_home_trees, confine->options.root, &err) == 0 &&
+	if (rv_confine_request_parse(request, line, len, confine->options.allow_home_trees, confine->options.root,
+				     confine->options.cancel, &err) == 0 &&
 	    rv_confine_check_profile(confine, request->profile, &err) == 0) {
 		rv_confine_run(confine, request, result);
 		return;
 	}
-	result->status = err.code == RV_E_REQUEST ? RV_CONFINE_INVALID : RV_CONFINE_FAILED;
-	result->error = err;
+	rv_confine_result_refuse(result, &err);
 }

@@ -38,9 +38,10 @@ struct rv_snapshot {
 	size_t bytes;
 	struct rv_arena arena;       /* paths, and small files' bytes: a page for each would cost more than what is in it */
 	char digest[RV_DIGEST_TEXT]; /* "" until sealed */
+	int cancel;                  /* becomes readable when an archive is to be read no more; -1: never */
 };
 
-#define RV_SNAPSHOT_INIT { .files = NULL, .count = 0, .room = 0, .bytes = 0, .arena = RV_ARENA_INIT, .digest = "" }
+#define RV_SNAPSHOT_INIT { .files = NULL, .count = 0, .room = 0, .bytes = 0, .arena = RV_ARENA_INIT, .digest = "", .cancel = -1 }
 
 void rv_snapshot_release(struct rv_snapshot *snapshot);
 
@@ -52,7 +53,8 @@ int rv_snapshot_add(struct rv_snapshot *snapshot, struct rv_span path, struct rv
 int rv_snapshot_seal(struct rv_snapshot *snapshot, struct rv_error *err);
 
 /* A directory, or an archive of any kind that libarchive reads by itself; sealed.  The name itself must not be
- * a link.  RV_E_IO where it cannot be read. */
+ * a link.  An archive is read in another process (unpack.h).  RV_E_IO where it cannot be read, RV_E_ABORTED where it
+ * was cancelled. */
 int rv_snapshot_read(struct rv_snapshot *snapshot, const char *path, struct rv_error *err);
 /* The same, where it is said which of the two it is. */
 int rv_snapshot_read_kind(struct rv_snapshot *snapshot, const char *path, bool directory, struct rv_error *err);

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/helper.h"
 #include "lib/conform/ask.h"
 #include "lib/conform/outside.h"
 #include "lib/conform/suites.h"
-#include "lib/executor/command.h"
 
 #define FLAGS (RV_COMMAND_BAD_DESCRIPTORS)
 #define WORDS_MAX 96
@@ -106,7 +106,7 @@ static bool refuses(struct rv_trial *trial, const char *const *names)
 	const char *without;
 	const char *within;
 
-	if (rv_command_find_own(&probe, "rv-probe", &err) != 0)
+	if (rv_helper_find(&probe, "rv-probe", &err) != 0)
 		return rv_trial_failed(trial, &err);
 	if (!rv_outside_open(trial, &outside))
 		return false;

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -97,26 +96,4 @@ int rv_command_failed(const char *path, int errnum, struct rv_error *err)
 	if (errnum == E2BIG)
 		return rv_error_set(err, RV_E_SPAWN, E2BIG, "%s: arguments and environment", path);
 	return rv_error_set(err, RV_E_SPAWN, errnum, "%s", path);
-}
-
-int rv_command_find_own(struct rv_buffer *path, const char *name, struct rv_error *err)
-{
-	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-	char *slash;
-
-	if (len > 0) {
-		self[len] = '\0';
-		slash = strrchr(self, '/');
-		if (slash != NULL)
-			*slash = '\0';
-		rv_buffer_printf(path, "%s/libexec/%s", self, name);
-		if (rv_buffer_string(path) != NULL && access(path->data, X_OK) == 0)
-			return 0;
-		rv_buffer_clear(path);
-	}
-	rv_buffer_printf(path, "%s/%s", RV_LIBEXECDIR, name);
-	if (rv_buffer_string(path) != NULL && access(path->data, X_OK) == 0)
-		return 0;
-	return rv_error_set(err, RV_E_CONFIG, errno, "the helper %s/%s", RV_LIBEXECDIR, name);
 }

@@ -16,8 +16,4 @@ int rv_command_find(struct rv_buffer *path, const char *name, struct rv_error *e
 /* Why an exec of `path` failed with `errnum`, in words, as RV_E_SPAWN or RV_E_SPAWN_MISSING. */
 int rv_command_failed(const char *path, int errnum, struct rv_error *err);
 
-/* A helper of this project's that is no command: beside the running program in a build (libexec/NAME), else where
- * it was installed.  RV_E_CONFIG. */
-int rv_command_find_own(struct rv_buffer *path, const char *name, struct rv_error *err);
-
 #endif

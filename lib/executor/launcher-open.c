@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/helper.h"
 #include "lib/executor/command.h"
 #include "lib/executor/launcher.h"
 
@@ -31,7 +32,7 @@ int rv_launcher_environment(struct rv_environment *env, const char *const *more,
 /* What every launcher ends in. */
 static int find_inner(struct rv_buffer *path, struct rv_error *err)
 {
-	return rv_command_find_own(path, "rv-inner", err);
+	return rv_helper_find(path, "rv-inner", err);
 }
 
 static int finish(struct rv_launcher *launcher, char *const *envp, struct rv_error *err)

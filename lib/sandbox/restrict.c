@@ -13,11 +13,18 @@ static const int resources[] = {
 	[RV_LIMIT_FSIZE] = RLIMIT_FSIZE, [RV_LIMIT_DATA] = RLIMIT_DATA,
 };
 
-int rv_restrict_privileges(void)
+int rv_restrict_capabilities(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = 0 };
 	struct __user_cap_data_struct none[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
 
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0)
+		return -1;
+	return (int)syscall(SYS_capset, &header, none);
+}
+
+int rv_restrict_privileges(void)
+{
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return -1;
 	/* EINVAL: beyond the last that this kernel knows.  EPERM: no capability to begin with, and then a bounding
@@ -26,9 +33,7 @@ int rv_restrict_privileges(void)
 		;
 	if (errno != EINVAL && (errno != EPERM || geteuid() == 0))
 		return -1;
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0)
-		return -1;
-	return (int)syscall(SYS_capset, &header, none);
+	return rv_restrict_capabilities();
 }
 
 int rv_restrict_limits(const uint64_t limits[RV_LIMITS])

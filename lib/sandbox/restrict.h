@@ -10,6 +10,8 @@
 /* No new privileges; the bounding set, and all capabilities, gone: with CAP_SYS_ADMIN a read-only bind could be
  * undone. */
 int rv_restrict_privileges(void);
+/* The capabilities alone: its last part. */
+int rv_restrict_capabilities(void);
 
 /* Soft and hard alike, once, and only down: EINVAL where the caller's own hard limit is lower already, since
  * what was asked for cannot be had. */

@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (reads_files(data, size))
 		return 0;
 	rv_confine_request_init(&request);
-	if (rv_confine_request_parse(&request, (const char *)data, size, false, NULL, &err) == 0)
+	if (rv_confine_request_parse(&request, (const char *)data, size, false, NULL, -1, &err) == 0)
 		check(&request);
 	else
 		require(err.code != RV_E_NONE && err.message[0] != '\0');
