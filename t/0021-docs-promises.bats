@@ -63,7 +63,7 @@ exactly once'; do
 		grep -vxF -f options.txt >unknown.txt || :
 	rv_equal '' "$(cat unknown.txt)" 'options of no program'
 	cat "${all[@]}" | grep -oE '\brv-[a-z]+(-[a-z]+)*' | sort -u >named.txt
-	{ rv_programs; printf '%s\n' rv-tools rv-inner; basename -a "$RV_SRC"/man/* | sed 's/\.[157]$//'; } | sort -u >programs.txt
+	{ rv_programs; printf '%s\n' rv-tools rv-inner rv-unpack; basename -a "$RV_SRC"/man/* | sed 's/\.[157]$//'; } | sort -u >programs.txt
 	grep -vxF -f programs.txt named.txt >unknown.txt || :
 	rv_equal '' "$(cat unknown.txt)" 'programs and pages that are not there'
 }

@@ -117,8 +117,9 @@ static int offer(struct library *library, struct archive *archive, const char *c
 	return 0;
 }
 
-/* Conversions of names load their tables late: those that formats name.  What is opened stays loaded. */
-static const char *const encodings[] = { "UTF-16LE", "UTF-16BE", "UTF-8", "CP437", "CP932", "EUC-JP", "ISO-8859-1" };
+/* Conversions of names load their tables late: those that formats name, 7zip and ISO 9660 UTF-16.  What is opened stays
+ * loaded, and the zone of a zip's times too.  An encoding that an archive names itself (xar's XML) is loaded for nobody. */
+static const char *const encodings[] = { "UTF-16LE", "UTF-16BE", "UTF-8" };
 
 static void load_conversions(void)
 {
