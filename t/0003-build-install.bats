@@ -22,6 +22,24 @@ setup() {
 	rv_equal '' "$(find root -type f)"
 }
 
+@test "rv-confine needs no library and no dynamic linker where configure has found that it can be static" {
+	how=$(sed -n "s/^CONFINE_LDFLAGS='\(.*\)'$/\1/p" "$RV_BIN/config.log")
+	grep '^configure:.*result: ' "$RV_BIN/config.log" | grep -qE 'result: (-static-pie|-static|dynamic.*)$'
+	readelf -lW "$RV_BIN/rv-confine" >headers
+	readelf -dW "$RV_BIN/rv-confine" >dynamic
+	case " $how " in
+	*' -static'*)
+		rv_fails 1 grep -E 'INTERP|Requesting program interpreter' headers
+		rv_fails 1 grep NEEDED dynamic
+		# What would load libraries late, or another's code by name.
+		nm "$RV_BIN/rv-confine" >symbols
+		[ -s symbols ]
+		rv_fails 1 grep -E ' [Tt] (getpwnam|getgrnam|getaddrinfo|archive_read_new|rv_unpacker_new)' symbols
+		;;
+	*) grep -q INTERP headers ;;
+	esac
+}
+
 @test "the tarball has every file of the clone" {
 	make -s -C "$RV_BIN" distdir distdir="$PWD/dist" >dist.log 2>&1 || rv_die "$(cat dist.log)"
 	cd "$RV_SRC"

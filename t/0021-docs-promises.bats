@@ -55,7 +55,7 @@ exactly once'; do
 @test "no page speaks of a program or an option that is not there" {
 	for program in $(rv_programs); do "$program" --help; done | grep -oE -- '--[a-z][a-z-]+' | sort -u >options.txt
 	# Options of the scripts and of t/isolation, of configure, of jq, of a container engine, of GNU parallel, and what rv-conform asks an adapter.
-	printf '%s\n' --help --version --sanitize --valgrind --enable-werror --for --disable-static-libs --prefix --jobs \
+	printf '%s\n' --help --version --sanitize --valgrind --enable-werror --for --disable-static-libs --disable-static-start --prefix --jobs \
 		--arg --pipe --nonall --cap-add --security-opt --runtime --capabilities --keys --repair --scan --confine --stream \
 		--bin --name --remote --tmpfs >>options.txt
 	mapfile -t all < <(pages)
