@@ -101,11 +101,19 @@ no_group() {
 		#!/usr/bin/python3 -I
 		import os, sys
 		hold = []
+		have, go = os.pipe(), os.pipe()
 		for _ in range(int(sys.argv[1])):
 		    if os.fork() == 0:
+		        os.close(go[1])
 		        hold.append(bytes([1]) * (30 << 20))
-		        os.read(int(os.environ.get("R", 0)), 1)
+		        os.write(have[1], b"x")
+		        os.close(have[1])
+		        os.read(go[0], 1)
 		        os._exit(0)
+		os.close(have[1])
+		while os.read(have[0], 1):
+		    pass
+		os.close(go[1]) # all of them have it at once, or are dead
 		failed = [s for s in (os.wait()[1] for _ in range(int(sys.argv[1]))) if s]
 		sys.exit(9 if failed else print(1))
 	TOOL
