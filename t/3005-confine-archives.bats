@@ -47,7 +47,7 @@ is_restricted() {
 		rv_equal '65534 65534 65534 65534' "$(value Gid "$reader")"
 		rv_equal '' "$(value Groups "$reader")"
 		rv_equal 0000000000000000 "$(value CapBnd "$reader")"
-		rv_equal '0 1 2' "$(ls "/proc/$reader/fd" | xargs)"
+		rv_equal '0 1 2' "$(cd "/proc/$reader/fd" && echo *)"
 	fi
 	sed -nE 's/^Max (cpu time|file size|core file size|open files|address space) +([0-9a-z]+) +([0-9a-z]+) .*/\1 \2 \3/p' \
 		"/proc/$reader/limits" | sort >limits
