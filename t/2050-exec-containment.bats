@@ -152,7 +152,7 @@ leaves_nothing() {
 }
 
 @test "nor is its niceness, its processors, its priority of input and output, its slack or its score" {
-	look='{ nice; taskset -p $$; ionice -p $$; chrt -p $$; cat /proc/$$/timerslack_ns /proc/$$/oom_score_adj; } | sed "s/pid [0-9]*//" >&2; exit 3'
+	look='{ nice; taskset -p $$; ionice -p $$; chrt -p $$; cat /proc/$$/timerslack_ns /proc/$$/oom_score_adj 2>/dev/null; } | sed "s/pid [0-9]*//" >&2; exit 3'
 	set -- 'renice -n 7 -p 1' "taskset -p $(taskset -p $$ | sed 's/.*: \(.*\)/\1/; s/^[0-9a-f]*\([0-9a-f]\)$/\1/; s/[37bf]/1/') 1" 'ionice -c 3 -p 1' 'chrt -b -p 0 1'
 	[ "$(id -u)" -ne 0 ] || set -- "$@" 'echo 500 >/proc/1/oom_score_adj' 'echo 70000 >/proc/1/timerslack_ns'
 	for set; do
@@ -161,7 +161,9 @@ leaves_nothing() {
 			"$(jq -n --arg w "[ \$PPID = 1 ] && $set >&2 && echo 1" '$w')" \
 			"$(jq -n --arg w "(:) & wait; $look" '$w')" |
 			rv-exec --stream --jobs 1 --workdir-base "$PWD/dirs" --allow-env PATH >replies || true
-		rv_equal true "$(sed -n 2p replies | member ok)" "$set: $(cat replies)"
+		# an ordinary user may be refused that, as behind a map of its own id; root is not
+		[ "$(id -u)" -ne 0 ] && sed -n 2p replies | grep -q 'not permitted\|Permission denied' ||
+			rv_equal true "$(sed -n 2p replies | member ok)" "$set: $(cat replies)"
 		[[ $(sed -n 1p replies | member error.message) == *'scheduling priority'* ]]
 		rv_equal "$(sed -n 1p replies | member error.message)" "$(sed -n 3p replies | member error.message)" "$set"
 	done

@@ -80,10 +80,15 @@ rv_file_is_over() {
 
 # The processes that stand in this run's directories, or were given one of them.
 rv_of_file() {
+	local pid
+
 	{
 		find /proc -maxdepth 2 -path '/proc/[0-9]*/cwd' -lname "$BATS_RUN_TMPDIR/*" 2>/dev/null
 		grep -lsF "BATS_TEST_TMPDIR=$BATS_RUN_TMPDIR/" /proc/[0-9]*/environ
-	} | cut -d/ -f3 | sort -un
+	} | cut -d/ -f3 | sort -un | while read -r pid; do
+		# what podman keeps to hold an ordinary user's namespace: it does nothing more, and any podman makes it
+		cmp -s "/proc/$pid/cmdline" <(printf 'podman\0') || echo "$pid"
+	done
 }
 
 # Is the facility here?  Found by using it, not by its version.
