@@ -10,6 +10,27 @@ stand_in() {
 	chmod 755 own/libexec/rv-unpack
 }
 
+# One that says its number in ./reader, and then nothing.
+stand_in_that_waits() {
+	stand_in <<-SCRIPT
+		#!/bin/sh
+		echo \$\$ >"$PWD/reader.new" && mv "$PWD/reader.new" "$PWD/reader"
+		exec sleep 600
+	SCRIPT
+}
+
+# ends_by_term PID: rv-confine, once it has such a helper; which ends with it.
+ends_by_term() {
+	local status=0
+
+	rv_until is_named
+	kill -TERM "$1"
+	wait "$1" || status=$?
+	rv_equal 3 "$status"
+	rv_fails 1 test -d "/proc/$(cat reader)"
+	root_is_empty
+}
+
 # said TEXT: the refusal is this, and nothing is printed.
 said() {
 	[ ! -s out ] || rv_die "printed: $(cat out)" || return
@@ -186,21 +207,10 @@ is_named() {
 @test "a run that is cancelled while its archive is read ends at once, with a result, and leaves neither process nor slot" {
 	: >archive
 	mkdir -p -m 700 root
-	stand_in <<SCRIPT
-#!/bin/sh
-echo \$\$ >"$PWD/reader.new" && mv "$PWD/reader.new" "$PWD/reader"
-exec sleep 600
-SCRIPT
+	stand_in_that_waits
 	own/rv-confine --root "$PWD/root" --runtime "$SH" --program archive --entry a.sh --unpinned >result 2>stderr &
-	run=$!
-	rv_until is_named
-	kill -TERM "$run"
-	status=0
-	wait "$run" || status=$?
-	rv_equal 3 "$status"
+	ends_by_term $!
 	holds 'r["status"] == "not-started" and r["reason"] == "aborted" and r["namespace"] is None' '"cancelled" in r["message"]'
-	rv_fails 1 test -d "/proc/$(cat reader)"
-	root_is_empty
 }
 
 @test "a stream that is cancelled in an archive answers the line, and a killed one takes the helper along" {
@@ -209,21 +219,10 @@ SCRIPT
 	echo 'exit 0' >prog/main.sh
 	pins_for "$SH" linux/1
 	request 'del(.program.dir) | .program.archive = "'"$PWD"'/archive" | .id = "one"' >lines
-	stand_in <<SCRIPT
-#!/bin/sh
-echo \$\$ >"$PWD/reader.new" && mv "$PWD/reader.new" "$PWD/reader"
-exec sleep 600
-SCRIPT
+	stand_in_that_waits
 	own/rv-confine --root "$PWD/root" --stream <lines >result 2>stderr &
-	run=$!
-	rv_until is_named
-	kill -TERM "$run"
-	status=0
-	wait "$run" || status=$?
-	rv_equal 3 "$status"
+	ends_by_term $!
 	holds 'r["id"] == "one" and r["status"] == "not-started" and r["reason"] == "aborted"'
-	rv_fails 1 test -d "/proc/$(cat reader)"
-	root_is_empty
 	rm reader
 	own/rv-confine --snapshot archive >result 2>stderr &
 	run=$!
